@@ -1,0 +1,120 @@
+"""The nouns that every room speaks: events, behaviours, and the account of what was read.
+
+Importing this module loads neither the grammar nor the command line (``tests/test_walls.py`` holds that).
+JSON values (``Json``) are what ``msgspec`` decodes: ``dict``, ``list``, ``str``, ``int``, ``float``, ``bool``, ``None``;
+how they become TLA+ values is the checker's affair.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Json = Any
+"""A decoded JSON value. Integers are exact, whatever their size."""
+
+Params = dict[str, Json]
+"""An action's parameters by name; a name left out may have any value."""
+
+Order = Literal["total", "emitter", "time"]
+Scope = Literal["run", "key"]
+Start = Literal["init", "midway", "state"]
+
+
+class Source(msgspec.Struct, frozen=True, gc=False):
+    """Where a record was read: the file as the user named it, and the 1-based line."""
+
+    file: str
+    line: int
+
+
+class Event(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """A record that the binding mapped to an action of the spec.
+
+    ``time`` and ``until`` are nanoseconds since the epoch, UTC. ``state`` was observed after the step, ``before`` in the
+    state that the step starts from (after the hidden steps before it); an object in either names only some keys.
+    ``lane`` is None for steps; ``"fault"`` and ``"emitter"`` events are no steps.
+    """
+
+    action: str
+    params: Params = {}
+    key: Json = None
+    emitter: str | None = None
+    seq: int | None = None
+    time: int | None = None
+    until: int | None = None
+    state: dict[str, Json] | None = None
+    before: dict[str, Json] | None = None
+    expect: list[str] = []
+    lane: str | None = None
+    run: str | None = None
+    after: list[tuple[str, int]] = []
+    clock: dict[str, int] | None = None
+    boot: str | None = None
+    attempt: int | None = None
+    source: Source | None = None
+    extra: dict[str, Json] | None = None
+    """Fields of the record that are none of the above: kept, never errors."""
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is missing from a behaviour, and how far the events before it can be relied upon.
+
+    A verdict settled by the first ``settled`` events of the behaviour stands; a later one does not.
+    """
+
+    reason: Literal["gap", "unparsed"]
+    settled: int
+    detail: str
+    """For people: ``worker-2 lacks seq 4-5``, ``worker.log:17 is torn``."""
+
+
+class Behaviour(msgspec.Struct, kw_only=True):
+    """The events of one run (scope ``run``) or of one key (scope ``key``).
+
+    Under ``order = "total"`` the list's order is the order. Under ``"emitter"`` events of one emitter are in the list in
+    their order, and nothing holds between emitters.
+    """
+
+    events: list[Event]
+    order: Order = "total"
+    run: str | None = None
+    key: Json = None
+    losses: list[Loss] = []
+
+
+class Gap(msgspec.Struct, frozen=True, rename={"first": "from", "last": "to"}):
+    """The numbers ``first`` to ``last`` of an emitter that were never read."""
+
+    emitter: str
+    first: int
+    last: int
+
+
+class Ledger(msgspec.Struct):
+    """What was read, mapped, left out and lost, counted. ``read`` = mapped + ignored + unmatched + unparsed + duplicate."""
+
+    read: int = 0
+    mapped: int = 0
+    ignored: dict[str, int] = {}
+    unmatched: int = 0
+    unparsed: int = 0
+    duplicate: int = 0
+    late: int = 0
+    pruned: int = 0
+    gaps: list[Gap] = []
+    bounds: list[str] = []
+    loss: Literal["measured", "proven", "unmeasurable"] = "measured"
+    unmatched_examples: list[str] = []
+    """The first three, as ``file:line: text``."""
+    unparsed_examples: list[str] = []
+    unused_rules: list[str] = []
+    """Rules of the binding that never matched."""
+
+
+class Input(msgspec.Struct, frozen=True):
+    """A file that was read; ``sha256`` in hex, of its bytes as they lie on disk."""
+
+    path: str
+    sha256: str
