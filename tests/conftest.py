@@ -1,0 +1,28 @@
+"""What holds for every test: in CI nothing is skipped, since a skipped rule is an unguarded one."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Turn a run with skipped tests into a failed one where the environment says ``CI=true``."""
+    if os.environ.get("CI") == "true" and skipped(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many were skipped, also when none was: a silent zero looks like a summary that was cut off."""
+    count = len(skipped(config))
+    terminalreporter.write_line(f"skipped tests: {count}")
+    if count and os.environ.get("CI") == "true":
+        terminalreporter.write_line("CI=true: a skipped test is a failure", red=True)
+
+
+def skipped(config: pytest.Config) -> list[object]:
+    """The skips of all workers; empty in a worker of pytest-xdist, which has no terminal reporter of its own."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return list(reporter.stats.get("skipped", [])) if isinstance(reporter, pytest.TerminalReporter) else []
