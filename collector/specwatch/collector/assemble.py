@@ -1,0 +1,548 @@
+"""From logs to behaviours: which records count, what is missing, and in which order the events stand.
+
+``collect`` is the collector's face. It reads every log once, in bounded memory but for the events themselves, and gives
+back behaviours with the account of what was read, left out and lost.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import IO, Any
+
+import msgspec
+
+from specwatch.checker.behaviour import Behaviour, Event, Gap, Input, Json, Ledger, Loss, Order, Scope, Start
+
+from .binding import Binding, Ignored, Mapper, with_settings
+from .constants import constants_from, intern
+from .decode import DECODERS, LOOK_AT, Broken, Record, detect
+from .errors import CollectorError
+from .receive.tail import Log, find
+from .times import duration
+
+EXAMPLES = 3
+
+
+class Collected(msgspec.Struct, kw_only=True):
+    """What the logs of one command hold. ``behaviours`` has one entry a run, an empty one where there are no events."""
+
+    behaviours: list[Behaviour]
+    ledger: Ledger
+    inputs: list[Input]
+    constants: dict[str, Json] = {}
+    """Constants of the spec that the binding takes from the log. A set is ``{"#set": [...]}``, sorted."""
+    legend: dict[str, str] = {}
+    """Interned ids: the integer as text → the id in the log (``param=integer`` where several parameters are interned)."""
+    assumptions: list[str] = []
+    fault_events: list[Event] = []
+    """Events of lane ``fault`` or ``emitter``: kept, and no steps."""
+
+
+def collect(
+    paths: Sequence[str],
+    binding: Binding | None = None,
+    *,
+    format: str | None = None,
+    order: Order | None = None,
+    scope: Scope | None = None,
+    start: Start | None = None,
+    skew: str | float | None = None,
+    settings: Mapping[str, str] | None = None,
+    stdin: IO[bytes] | None = None,
+) -> Collected:
+    """Read logs and assemble their events into behaviours. What is given here overrides the binding.
+
+    ``paths`` are files, directories, globs or ``-``; ``format`` is a decoder's name or ``auto``; ``skew`` is a duration.
+    Raises ``CollectorError`` for what cannot be read, for a log in which nothing is a record, and where the order of the
+    events cannot be known.
+    """
+    binding = binding or Binding()
+    if (scope or binding.scope) == "key":
+        raise CollectorError("scope key is not supported yet; use scope = run", file=binding.path)
+    format = format or binding.format
+    if format != "auto" and format not in DECODERS:
+        raise CollectorError(f"there is no format {format!r}", hint=f"formats: auto, {', '.join(DECODERS)}")
+    assumptions = with_settings(binding, settings or {})
+    reading = _Reading(binding, format)
+    for log in find(paths, stdin):
+        reading.read(log)
+    reading.finish()
+
+    order = order or binding.order or _default_order(reading)
+    if order == "time":
+        assumptions.append(_ordered_by_time(binding.skew if skew is None else duration(skew)))
+    assembling = _Assembling(reading, order, start or binding.start or "init")
+    behaviours = assembling.behaviours()
+    events = [event for behaviour in behaviours for event in behaviour.events]
+    legend = intern(binding, events)
+    return Collected(
+        behaviours=behaviours,
+        ledger=reading.ledger,
+        inputs=reading.inputs,
+        constants=constants_from(binding, events),
+        legend=legend,
+        assumptions=assumptions,
+        fault_events=[event for event in reading.events if event.lane is not None],
+    )
+
+
+class _Unread(msgspec.Struct):
+    """The first record of a log that could not be read, and how many more there are."""
+
+    index: int
+    """How many events had been read before it, in all logs."""
+    what: str
+    more: int = 0
+
+
+class _LogRead(msgspec.Struct):
+    """The part of ``events`` that one log gave."""
+
+    name: str
+    first: int
+    end: int
+    unread: _Unread | None = None
+
+
+class _Reading:
+    """All logs, read one after the other into one list of events in the order of arrival."""
+
+    def __init__(self, binding: Binding, format: str) -> None:
+        self.binding = binding
+        self.format = format
+        self.ledger = Ledger()
+        self.inputs: list[Input] = []
+        self.events: list[Event] = []
+        self.logs: list[_LogRead] = []
+        self._digests: set[bytes] = set()
+        self._mapper = Mapper(binding)
+
+    def read(self, log: Log) -> None:
+        """Read a log to its end. One that has been read already, under whatever name or compression, is counted only."""
+        ledger = Ledger()
+        part = _LogRead(log.name, len(self.events), 0)
+        lines = log.lines()
+        head = list(islice(lines, LOOK_AT))
+        name = self.format
+        if name == "auto":
+            name = detect((line for _, line in head), has_rules=bool(self.binding.rules))
+        self._decode(log, DECODERS[name](log.name, chain(head, lines)), ledger, part)
+        part.end = len(self.events)
+        self.inputs.append(Input(log.name, log.sha256))
+        if log.digest in self._digests and ledger.read:
+            del self.events[part.first :]
+            self.ledger.read += ledger.read
+            self.ledger.duplicate += ledger.read
+            return
+        self._digests.add(log.digest)
+        self._add(ledger)
+        self.logs.append(part)
+
+    def _decode(
+        self, log: Log, decoded: Iterator[Event | Record | Broken], ledger: Ledger, part: _LogRead
+    ) -> None:
+        binding, events = self.binding, self.events
+        empty = 0
+        first: Broken | None = None
+        for item in decoded:
+            ledger.read += 1
+            outcome: Event | Ignored | Broken | None
+            outcome = self._mapper.event(item, log.name) if isinstance(item, Record) else item
+            if isinstance(outcome, Event):
+                if binding.key is not None and outcome.key is None:
+                    outcome.key = binding.key.of(outcome.params)
+                ledger.mapped += 1
+                events.append(outcome)
+            elif isinstance(outcome, Broken):
+                if outcome.text.strip() == b"{}":
+                    empty += 1
+                first = first or outcome
+                self._unread(log, outcome, ledger, part)
+            elif outcome is None:
+                ledger.unmatched += 1
+                self._unmatched(log.name, item, ledger)
+            else:
+                ledger.ignored[outcome.reason] = ledger.ignored.get(outcome.reason, 0) + 1
+        if first is not None and ledger.read == ledger.unparsed:
+            if empty < ledger.unparsed:
+                raise self._nothing_read(log, first)
+            # Objects that say nothing, and nothing else: there is nothing to check, and nothing was lost.
+            ledger.unmatched, ledger.unparsed, ledger.unparsed_examples, part.unread = empty, 0, [], None
+
+    def _unread(self, log: Log, broken: Broken, ledger: Ledger, part: _LogRead) -> None:
+        ledger.unparsed += 1
+        what = f"{log.name}:{broken.line} {log.notes.get(broken.line, broken.why)}"
+        if len(ledger.unparsed_examples) < EXAMPLES:
+            ledger.unparsed_examples.append(what)
+        if part.unread is None:
+            part.unread = _Unread(len(self.events), what)
+        else:
+            part.unread.more += 1
+
+    def _unmatched(self, file: str, item: Any, ledger: Ledger) -> None:
+        if len(ledger.unmatched_examples) < EXAMPLES or self.binding.unmatched == "error":
+            text = msgspec.json.encode(item.fields, enc_hook=float).decode()
+            shown = text if len(text) <= 160 else text[:157] + "..."
+            ledger.unmatched_examples.append(f"{file}:{item.line}: {shown}")
+            if self.binding.unmatched == "error":
+                raise CollectorError(
+                    f"no rule of the binding speaks of this record: {shown}",
+                    file=file,
+                    line=item.line,
+                    hint='add a rule for it, or one with ignore = "why"; unmatched = "count" lets it pass',
+                )
+
+    def _nothing_read(self, log: Log, first: Broken) -> CollectorError:
+        hint = "a log of native events has one JSON object a line, with an action"
+        if self.binding.rules:
+            hint = "the binding reads JSON lines; is this log in another format?"
+        elif first.text.lstrip().startswith(b"{"):
+            hint += "; other JSON lines need a binding that says which record is which action"
+        why = log.notes.get(first.line, first.why)
+        return CollectorError(
+            f"nothing in this log could be read: line {first.line} {why}", file=log.name, line=first.line, hint=hint
+        )
+
+    def _add(self, part: Ledger) -> None:
+        whole = self.ledger
+        for count in ("read", "mapped", "unmatched", "unparsed"):
+            setattr(whole, count, getattr(whole, count) + getattr(part, count))
+        for reason, count_of in part.ignored.items():
+            whole.ignored[reason] = whole.ignored.get(reason, 0) + count_of
+        whole.unmatched_examples += part.unmatched_examples[: EXAMPLES - len(whole.unmatched_examples)]
+        whole.unparsed_examples += part.unparsed_examples[: EXAMPLES - len(whole.unparsed_examples)]
+
+    def finish(self) -> None:
+        self.ledger.unused_rules = self._mapper.unused_rules()
+        if not all(event.seq is not None for event in self.events if event.lane is None):
+            self.ledger.loss = "unmeasurable"
+
+
+def _default_order(reading: _Reading) -> Order:
+    logs = [part for part in reading.logs if any(reading.events[i].lane is None for i in range(part.first, part.end))]
+    if len(logs) <= 1:
+        return "total"
+    for event in reading.events:
+        if event.time is None and event.lane is None:
+            raise _error_at(
+                event,
+                f"the order of {len(logs)} logs is not known: this event has no time",
+                "say --order total (one log after the other as named) or --order emitter (seq within an emitter)",
+            )
+    return "time"
+
+
+def _ordered_by_time(skew: int | None) -> str:
+    text = "order: events stand in the order of their times; each emitter's own order is kept"
+    return text if skew is None else f"{text}; skew {skew / 1e9:g} s"
+
+
+Unit = tuple[str, str | None, str | None]
+"""One numbering of records: emitter, boot and run."""
+
+
+class _Assembling:
+    """Duplicates, order and losses. Events are known by their index in the order of arrival."""
+
+    def __init__(self, reading: _Reading, order: Order, start: Start) -> None:
+        self.reading = reading
+        self.events = reading.events
+        self.order = order
+        self.start = start
+        self.dropped: set[int] = set()
+        self.boots = _boots(self.events)
+        self.units = self._units()
+
+    def behaviours(self) -> list[Behaviour]:
+        """One behaviour a run, sorted by run; the one without a run comes first."""
+        conflicts = self._numbered_twice()
+        runs = self._ordered()
+        positions = _Positions(self.events, runs)
+        losses: dict[str | None, list[Loss]] = {run: [] for run in runs}
+        for part in self.reading.logs:
+            if part.unread is not None:
+                self._lose_unread(part, part.unread, positions, losses)
+        for detail, indices in conflicts:
+            for run in {self.events[index].run for index in indices}:
+                settled = 0 if self.order == "emitter" else min(max(0, positions.place(index)) for index in indices)
+                losses.setdefault(run, []).append(Loss(reason="unparsed", settled=settled, detail=detail))
+        for unit, indices in self.units.items():
+            self._lose_gaps(unit, indices, positions, losses)
+        order: Order = "emitter" if self.order == "emitter" else "total"
+        return [
+            Behaviour(events=[self.events[index] for index in indices], order=order, run=run, losses=losses[run])
+            for run, indices in runs.items()
+        ]
+
+    # Numberings
+
+    def _units(self) -> dict[Unit, array[int]]:
+        units: dict[Unit, array[int]] = {}
+        for part in self.reading.logs:
+            for index in range(part.first, part.end):
+                event = self.events[index]
+                if event.seq is None:
+                    continue
+                unit = (event.emitter if event.emitter is not None else part.name, self.boots.get(index), event.run)
+                indices = units.get(unit)
+                if indices is None:
+                    indices = units[unit] = array("q")
+                indices.append(index)
+        return units
+
+    def _numbered_twice(self) -> list[tuple[str, list[int]]]:
+        """Sort every numbering, drop records that came twice, and name the numbers that two different records bear."""
+        conflicts: list[tuple[str, list[int]]] = []
+        for unit, indices in self.units.items():
+            seqs = [self._seq(index) for index in indices]
+            if all(left < right for left, right in zip(seqs, islice(seqs, 1, None), strict=False)):
+                continue
+            by_seq = sorted(indices, key=self._seq)
+            kept = array("q")
+            clashes: list[tuple[int, int]] = []
+            start = 0
+            while start < len(by_seq):
+                end = start + 1
+                while end < len(by_seq) and self._seq(by_seq[end]) == self._seq(by_seq[start]):
+                    end += 1
+                same = self._once(by_seq[start:end])
+                kept.extend(same)
+                if len(same) > 1:
+                    clashes.append((same[0], same[1]))
+                start = end
+            self.units[unit] = kept
+            if clashes:
+                conflicts.append((self._clash(unit, clashes), [index for pair in clashes for index in pair]))
+        return conflicts
+
+    def _once(self, indices: list[int]) -> list[int]:
+        """Of records with one number, one of each content, in an order that does not depend on their arrival."""
+        if len(indices) == 1:
+            return indices
+        contents: dict[bytes, int] = {}
+        for index in indices:
+            if contents.setdefault(_content(self.events[index]), index) != index:
+                self.dropped.add(index)
+                self.reading.ledger.duplicate += 1
+                self.reading.ledger.mapped -= 1
+        return [contents[content] for content in sorted(contents)]
+
+    def _clash(self, unit: Unit, clashes: list[tuple[int, int]]) -> str:
+        one, other = clashes[0]
+        more = f", and {len(clashes) - 1} more numbers" if len(clashes) > 1 else ""
+        return (
+            f"{unit[0]} gives the number {self._seq(one)} to two records, {self._place(one)} and {self._place(other)}"
+            f"{more}: was it started twice without a boot id?"
+        )
+
+    def _seq(self, index: int) -> int:
+        seq = self.events[index].seq
+        assert seq is not None, "a numbering holds only events with a seq"
+        return seq
+
+    def _place(self, index: int) -> str:
+        source = self.events[index].source
+        return f"{source.file}:{source.line}" if source else "an event"
+
+    # Order
+
+    def _ordered(self) -> dict[str | None, list[int]]:
+        runs: dict[str | None, list[int]] = {}
+        for part in self.reading.logs:
+            for index in range(part.first, part.end):
+                event = self.events[index]
+                if event.lane is None and index not in self.dropped:
+                    indices = runs.get(event.run)
+                    if indices is None:
+                        indices = runs[event.run] = []
+                    indices.append(index)
+        if not runs:
+            runs[None] = []
+        arrange = {"total": lambda indices: indices, "emitter": self._by_emitter, "time": self._by_time}[self.order]
+        return {run: arrange(runs[run]) for run in sorted(runs, key=lambda run: run or "")}
+
+    def _by_emitter(self, indices: list[int]) -> list[int]:
+        return [index for _, own in sorted(self._emitters(indices).items()) for index in own]
+
+    def _emitters(self, indices: Iterable[int]) -> dict[str, list[int]]:
+        """Each emitter's events in its own order: by boot, then by seq where all have one, else as the lines stand."""
+        emitters: dict[str, list[int]] = {}
+        for index in indices:
+            emitter = self.events[index].emitter
+            if emitter is None:
+                raise _error_at(
+                    self.events[index],
+                    "this event names no emitter, and order = emitter needs one",
+                    'say --order total, or name the emitter in the binding: emitter = "$hostname/$pid"',
+                )
+            own = emitters.get(emitter)
+            if own is None:
+                own = emitters[emitter] = []
+            own.append(index)
+        for emitter, own in emitters.items():
+            emitters[emitter] = self._own_order(own)
+        return emitters
+
+    def _own_order(self, indices: list[int]) -> list[int]:
+        boots: dict[str | None, list[int]] = {}
+        for index in indices:
+            boots.setdefault(self.boots.get(index), []).append(index)
+        for boot, own in boots.items():
+            if all(self.events[index].seq is not None for index in own):
+                # Of two records with one number the content decides, so that their arrival does not.
+                boots[boot] = self._sorted_by_seq(own)
+        lives = list(boots.values())
+        if len(lives) > 1:
+            begins = [min((t for i in life if (t := self.events[i].time) is not None), default=None) for life in lives]
+            if all(begin is not None for begin in begins):
+                lives = [life for _, life in sorted(zip(begins, lives, strict=True), key=lambda pair: pair[0] or 0)]
+        return [index for life in lives for index in life]
+
+    def _sorted_by_seq(self, indices: list[int]) -> list[int]:
+        ordered = sorted(indices, key=self._seq)
+        if any(self._seq(a) == self._seq(b) for a, b in zip(ordered, islice(ordered, 1, None), strict=False)):
+            ordered.sort(key=lambda index: (self._seq(index), _content(self.events[index])))
+        return ordered
+
+    def _by_time(self, indices: list[int]) -> list[int]:
+        """Sorted by time, and never against an emitter's own order: an event is not earlier than the one before it.
+
+        Ties are in the order of the log, or, where all events are numbered and so may arrive in any order, by emitter.
+        """
+        events = self.events
+        late: dict[int, int] = {}
+        named = [index for index in indices if events[index].emitter is not None]
+        emitters = self._emitters(named)
+        for index in indices:
+            if events[index].time is None:
+                raise _error_at(
+                    events[index],
+                    "this event has no time, and order = time needs one",
+                    "say --order total or --order emitter",
+                )
+        arranged: list[int] = []
+        for _, own in sorted(emitters.items()):
+            latest: int | None = None
+            for index in own:
+                time = events[index].time
+                if latest is not None and time is not None and time < latest:
+                    late[index] = latest
+                else:
+                    latest = time
+            arranged += own
+        if len(named) < len(indices) or any(events[index].seq is None for index in named):
+            arranged = self._as_logged(indices, emitters)
+        return sorted(arranged, key=lambda index: late.get(index, events[index].time or 0))
+
+    def _as_logged(self, indices: list[int], emitters: dict[str, list[int]]) -> list[int]:
+        """The order of arrival, but in the places of each emitter its own events in their own order."""
+        own = {emitter: iter(places) for emitter, places in emitters.items()}
+        return [
+            index if (emitter := self.events[index].emitter) is None else next(own[emitter]) for index in indices
+        ]
+
+    # Losses
+
+    def _lose_unread(
+        self, part: _LogRead, unread: _Unread, positions: _Positions, losses: dict[str | None, list[Loss]]
+    ) -> None:
+        detail = unread.what + (f", and {unread.more} more records of this log" if unread.more else "")
+        own = range(part.first, part.end)
+        # A log that holds events of some runs lost a record of one of these; one that holds none, of any.
+        for run in {self.events[index].run for index in own} & losses.keys() or set(losses):
+            settled = 0 if self.order == "emitter" else positions.splits(run, own)[unread.index - part.first]
+            losses[run].append(Loss(reason="unparsed", settled=settled, detail=detail))
+
+    def _lose_gaps(
+        self, unit: Unit, indices: array[int], positions: _Positions, losses: dict[str | None, list[Loss]]
+    ) -> None:
+        emitter, boot, run = unit
+        expected = 1 if self.start == "init" else None
+        splits: array[int] | None = None
+        for place, index in enumerate(indices):
+            seq = self._seq(index)
+            if expected is not None and seq > expected:
+                self.reading.ledger.gaps.append(Gap(emitter, expected, seq - 1))
+                missing = str(expected) if seq == expected + 1 else f"{expected}-{seq - 1}"
+                detail = f"{emitter}{f' (boot {boot})' if boot else ''} lacks seq {missing}"
+                settled = 0
+                if run in losses and self.order != "emitter":
+                    splits = splits or positions.splits(run, indices)
+                    settled = splits[place]
+                # An emitter of which no run has a step may have lost steps of any run.
+                for hit in [run] if run in losses else list(losses):
+                    losses[hit].append(Loss(reason="gap", settled=settled, detail=detail))
+            expected = seq + 1
+
+
+class _Positions:
+    """Where events came to stand: for an index in the order of arrival, its place in its run's behaviour."""
+
+    def __init__(self, events: list[Event], runs: Mapping[str | None, list[int]]) -> None:
+        self._events = events
+        self._runs = runs
+        self._table: array[int] | None = None
+
+    def place(self, index: int) -> int:
+        """How many events of its run stand before this one; -1 for what is no step."""
+        if self._table is None:
+            # Only made where something was lost: it costs eight bytes an event.
+            self._table = array("q", [-1]) * len(self._events)
+            for indices in self._runs.values():
+                for place, own in enumerate(indices):
+                    self._table[own] = place
+        return self._table[index]
+
+    def splits(self, run: str | None, indices: Sequence[int]) -> array[int]:
+        """For k = 0 … n: how many events of the run surely stand before a record lost after the first k of ``indices``.
+
+        These are the n events of one log or numbering. Where they are out of order, the lost record may stand as early
+        as the earliest of those that come after it.
+        """
+        places = [self.place(index) if self._events[index].run == run else -1 for index in indices]
+        earliest = len(self._runs[run])
+        result = array("q", [earliest]) * (len(places) + 1)
+        for k in range(len(places) - 1, -1, -1):
+            if places[k] >= 0:
+                earliest = min(earliest, places[k])
+            result[k] = earliest
+        latest = -1
+        for k, place in enumerate(places):
+            result[k] = min(result[k], latest + 1)
+            latest = max(latest, place)
+        result[-1] = min(result[-1], latest + 1)
+        return result
+
+
+def _boots(events: list[Event]) -> dict[int, str]:
+    """Which life of its emitter an event belongs to, where an emitter had several.
+
+    A boot id may stand only on the record of the start: what comes after it in the log is of the same life.
+    """
+    lives: dict[str | None, set[str]] = {}
+    for event in events:
+        if event.boot is not None:
+            lives.setdefault(event.emitter, set()).add(event.boot)
+    several = {emitter for emitter, boots in lives.items() if len(boots) > 1}
+    boots: dict[int, str] = {}
+    current: dict[str | None, str] = {}
+    for index, event in enumerate(events if several else ()):
+        if event.emitter in several:
+            if event.boot is not None:
+                current[event.emitter] = event.boot
+            if event.emitter in current:
+                boots[index] = current[event.emitter]
+    return boots
+
+
+def _error_at(event: Event, message: str, hint: str) -> CollectorError:
+    source = event.source
+    return CollectorError(message, file=source and source.file, line=source and source.line, hint=hint)
+
+
+def _content(event: Event) -> bytes:
+    """What an event says, without where it was read."""
+    return msgspec.json.encode(msgspec.structs.replace(event, source=None), order="deterministic")

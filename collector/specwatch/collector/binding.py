@@ -1,0 +1,753 @@
+"""The binding: which record is which action with which parameters. A TOML file, read with positions for its mistakes.
+
+``load(path)`` gives a ``Binding``; ``Mapper(binding)`` makes events of records. What the file may say is told, with
+examples, in ``docs/binding.md``. Where the format is silent, this is the choice:
+
+* ``"$field"`` alone is the field's value, of the type it has; ``"$a.b"`` is the field ``a.b``, else ``b`` inside ``a``;
+  ``"${field name}"`` is for names of other characters. A text with ``$field`` in its midst is a text made of values. A
+  ``$$`` is a dollar. A value never becomes part of a TLA+ expression.
+* A field that a parameter needs and the record lacks makes the record unparsed. A missing ``emitter``, ``seq``, ``time``,
+  ``until``, ``run``, ``boot`` or ``attempt`` is no mistake; one of a wrong type is.
+* ``[intern] id = 0``: the values of the parameter ``id`` become integers from 0, in the sorted order of the originals.
+* ``[hidden]`` may be a list of names, or tables; ``max`` in it bounds the hidden steps between two events.
+* ``start`` may be a word, or a table with ``mode``, ``within`` and ``states``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NoReturn
+
+import msgspec
+
+from specwatch.checker.behaviour import Event, Json, Order, Params, Scope, Source, Start
+
+from .decode.lines import Broken, Real, Record
+from .errors import CollectorError
+from .receive.tail import unreadable
+from .times import duration, from_rfc3339, from_seconds
+from .toml_positions import Path, positions
+
+Fields = Mapping[str, Any]
+
+
+class Key(msgspec.Struct, forbid_unknown_fields=True, rename={"source": "from"}):
+    """What groups events: a parameter's name (or several), and the field of the record (or several) that holds it."""
+
+    param: str | list[str] | None = None
+    source: str | list[str] | None = None
+
+    def of(self, params: Params) -> Json:
+        """The key of an event with these parameters, None where it has none."""
+        if isinstance(self.param, list):
+            return [params[name] for name in self.param] if all(name in params for name in self.param) else None
+        return None if self.param is None else params.get(self.param)
+
+
+class Constant(msgspec.Struct):
+    """Where a constant of the spec comes from: one of the four."""
+
+    keys: bool = False
+    values: str | None = None
+    count: str | None = None
+    literal: Json = None
+
+
+class Hidden(msgspec.Struct, forbid_unknown_fields=True):
+    """An action that no one logs. Bounds are durations, or names in ``[settings]``."""
+
+    after: str | None = None
+    min: str | int | float | None = None
+    max: str | int | float | None = None
+    when: str | None = None
+
+
+class Start_(msgspec.Struct, forbid_unknown_fields=True):
+    """The table form of ``start``."""
+
+    mode: Start | None = None
+    within: str | int | float | None = None
+    states: str | None = None
+
+
+class _Rule(msgspec.Struct, forbid_unknown_fields=True):
+    match: dict[str, Any] = {}
+    action: str | None = None
+    ignore: str | None = None
+    params: dict[str, Any] = {}
+    emitter: str | None = None
+    seq: str | int | None = None
+    time: str | int | float | None = None
+    until: str | int | float | None = None
+    run: str | None = None
+    boot: str | None = None
+    attempt: str | int | None = None
+    state: dict[str, Any] | None = None
+    before: dict[str, Any] | None = None
+    expect: Any = None
+    actions: Any = None
+    join: Any = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    spec: str | None = None
+    config: str | None = None
+    format: str = "auto"
+    scope: Scope = "run"
+    order: Order | None = None
+    skew: str | int | float | None = None
+    start: Any = None
+    complete: bool = False
+    unmatched: Literal["count", "error"] = "count"
+    require: list[str] = []
+    terminal: list[str] = []
+    lossy: list[str] = []
+    hidden: Any = None
+    key: Key | None = None
+    constants: dict[str, Any] = {}
+    intern: dict[str, int] = {}
+    values: dict[str, dict[str, Any]] = {}
+    settings: dict[str, Any] = {}
+    emitter: str | None = None
+    seq: str | None = None
+    time: str | None = None
+    until: str | None = None
+    run: str | None = None
+    boot: str | None = None
+    rule: list[_Rule] = []
+
+
+Value = Callable[[Fields], Any]
+"""From a record's fields to a value; raises ``_Lacks`` where a field is missing."""
+
+Test = Callable[[Fields], bool]
+
+
+class Rule(msgspec.Struct, kw_only=True):
+    """A rule, ready to run. ``name`` is for people: ``rule 2 (Pickup), binding.toml:31``."""
+
+    name: str
+    tests: list[Test]
+    ignore: str | None
+    action: str
+    params: list[tuple[str, Value]]
+    emitter: Value | None
+    seq: Value | None
+    time: Value | None
+    until: Value | None
+    run: Value | None
+    boot: Value | None
+    attempt: Value | None
+    state: Value | None
+    before: Value | None
+
+
+class Binding(msgspec.Struct, kw_only=True):
+    """What a binding file says. Durations are nanoseconds. The default is the binding of a log of native events."""
+
+    path: str | None = None
+    spec: str | None = None
+    config: str | None = None
+    format: str = "auto"
+    scope: Scope = "run"
+    order: Order | None = None
+    skew: int | None = None
+    start: Start | None = None
+    start_within: int | None = None
+    start_states: str | None = None
+    complete: bool = False
+    unmatched: Literal["count", "error"] = "count"
+    require: list[str] = []
+    terminal: list[str] = []
+    lossy: list[str] = []
+    hidden: dict[str, Hidden] = {}
+    hidden_max: int | None = None
+    key: Key | None = None
+    constants: dict[str, Constant] = {}
+    intern: dict[str, int] = {}
+    """Parameters whose values become integers, and the first integer."""
+    settings: dict[str, Json] = {}
+    rules: list[Rule] = []
+
+
+class Ignored(msgspec.Struct, frozen=True):
+    """A record that a rule leaves out, and why."""
+
+    reason: str
+
+
+class Mapper:
+    """A binding at work on one set of logs: it knows which of its rules have matched."""
+
+    def __init__(self, binding: Binding) -> None:
+        self.rules = binding.rules
+        self._key = binding.key and _key_fields(binding.key)
+        self._matched = [False] * len(binding.rules)
+        self._names: dict[str, str] = {}
+
+    def event(self, record: Record, file: str) -> Event | Ignored | Broken | None:
+        """What the first rule that matches makes of a record; None where no rule speaks of it."""
+        fields = record.fields
+        for number, rule in enumerate(self.rules):
+            if all(test(fields) for test in rule.tests):
+                self._matched[number] = True
+                if rule.ignore is not None:
+                    return Ignored(rule.ignore)
+                try:
+                    return self._event(rule, record, file)
+                except (_Lacks, ValueError) as error:
+                    return Broken(record.line, f"does not fit {rule.name}: {error}", b"")
+        return None
+
+    def unused_rules(self) -> list[str]:
+        """The rules that have matched nothing."""
+        return [rule.name for rule, matched in zip(self.rules, self._matched, strict=True) if not matched]
+
+    def _event(self, rule: Rule, record: Record, file: str) -> Event:
+        fields = record.fields
+        params = {name: value(fields) for name, value in rule.params}
+        key: Json = None
+        if self._key is not None:
+            key = self._key(fields)
+        return Event(
+            action=rule.action,
+            params=params,
+            key=key,
+            emitter=self._text(rule.emitter, fields),
+            seq=_integer("seq", rule.seq, fields),
+            time=_time(rule.time, fields),
+            until=_time(rule.until, fields),
+            state=None if rule.state is None else rule.state(fields),
+            before=None if rule.before is None else rule.before(fields),
+            expect=_NO_EXPECT,
+            after=_NO_AFTER,
+            run=self._text(rule.run, fields),
+            boot=self._text(rule.boot, fields),
+            attempt=_integer("attempt", rule.attempt, fields),
+            source=Source(file, record.line),
+        )
+
+    def _text(self, value: Value | None, fields: Fields) -> str | None:
+        found = _optional(value, fields)
+        if found is None:
+            return None
+        text = _as_text(found)
+        return self._names.setdefault(text, text)
+
+
+# Shared by all events, which no one changes.
+_NO_EXPECT: list[str] = []
+_NO_AFTER: list[tuple[str, int]] = []
+
+
+def _key_fields(key: Key) -> Value | None:
+    if key.source is None:
+        return None
+    if isinstance(key.source, str):
+        one = _field(key.source.removeprefix("$"))
+        return lambda fields: _or_none(one, fields)
+    several = [_field(name.removeprefix("$")) for name in key.source]
+
+    def together(fields: Fields) -> Json:
+        values = [_or_none(value, fields) for value in several]
+        return None if None in values else values
+
+    return together
+
+
+def _or_none(value: Value, fields: Fields) -> Any:
+    try:
+        return _plain(value(fields))
+    except _Lacks:
+        return None
+
+
+def _optional(value: Value | None, fields: Fields) -> Any:
+    if value is None:
+        return None
+    try:
+        return value(fields)
+    except _Lacks:
+        return None
+
+
+def _integer(name: str, value: Value | None, fields: Fields) -> int | None:
+    found = _optional(value, fields)
+    if found is None:
+        return None
+    if isinstance(found, str) and re.fullmatch(r"\d{1,40}", found, re.ASCII):
+        return int(found)
+    if type(found) is not int or found < 0:
+        raise ValueError(f"{name} is {_shown(found)}, which is no number of a record")
+    return found
+
+
+def _time(value: Value | None, fields: Fields) -> int | None:
+    found = _optional(value, fields)
+    if found is None:
+        return None
+    if isinstance(found, str):
+        return from_rfc3339(found) if ":" in found else from_seconds(found)
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        return from_seconds(found.text if isinstance(found, Real) else str(found))
+    raise ValueError(f"{_shown(found)} is no time")
+
+
+# From text to functions
+
+
+class _Lacks(Exception):
+    """A record lacks a field that the rule needs."""
+
+    def __str__(self) -> str:
+        return f"it has no field {self.args[0]!r}"
+
+
+_REFERENCE = re.compile(r"\$(?:\{([^{}]+)\}|([A-Za-z_@][\w@]*(?:\.[A-Za-z_@][\w@]*)*)|(\$))", re.ASCII)
+
+
+def _field(name: str) -> Value:
+    """The value of a field, untouched. A dotted name is a field of that name, else a way into objects."""
+
+    def flat(fields: Fields) -> Any:
+        value = fields.get(name)
+        if value is None:
+            raise _Lacks(name)
+        return value
+
+    def nested(fields: Fields) -> Any:
+        value = _walk(fields, name)
+        if value is None:
+            raise _Lacks(name)
+        return value
+
+    return nested if "." in name else flat
+
+
+def _walk(value: Any, name: str) -> Any:
+    """Names may hold dots themselves (OpenTelemetry's do), so the longest name that is there is taken first."""
+    if not isinstance(value, dict):
+        return None
+    if name in value:
+        return value[name]
+    end = name.rfind(".")
+    while end > 0:
+        if name[:end] in value:
+            return _walk(value[name[:end]], name[end + 1 :])
+        end = name.rfind(".", 0, end)
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: without the memory of how its numbers were written."""
+    if type(value) is Real:
+        number = float(value)
+        if number in (float("inf"), float("-inf")):
+            raise ValueError(f"the number {_shown(value)} is out of range")
+        return number
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return value
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Real):
+        return value.text
+    return msgspec.json.encode(value, enc_hook=float).decode()
+
+
+def _shown(value: Any) -> str:
+    text = _as_text(value)
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _value(template: Any, spellings: Mapping[str, Mapping[str, Any]], *, exact: bool = False) -> Value:
+    """A template as a function. ``exact`` keeps numbers as they were written, for times."""
+    if isinstance(template, str):
+        whole = _REFERENCE.fullmatch(template)
+        if whole is not None and not whole[3]:
+            name: str = whole[1] or whole[2]
+            field = _field(name)
+            spelt = spellings.get(name) or spellings.get(name.rpartition(".")[2])
+            if spelt:
+                known = spelt
+                return lambda fields: _respelt(field(fields), known)
+            return field if exact else lambda fields: _plain(field(fields))
+        if _REFERENCE.search(template):
+            return _text_of(template, spellings)
+        return lambda fields: template
+    if isinstance(template, list):
+        parts = [_value(part, spellings) for part in template]
+        return lambda fields: [part(fields) for part in parts]
+    if isinstance(template, dict):
+        named = [(name, _value(part, spellings)) for name, part in template.items()]
+        return lambda fields: {name: part(fields) for name, part in named}
+    return lambda fields: template
+
+
+def _text_of(template: str, spellings: Mapping[str, Mapping[str, Any]]) -> Value:
+    parts: list[str | Value] = []
+    end = 0
+    for match in _REFERENCE.finditer(template):
+        parts.append(template[end : match.start()])
+        parts.append("$" if match[3] else _value(match[0], spellings, exact=True))
+        end = match.end()
+    parts.append(template[end:])
+    return lambda fields: "".join(part if isinstance(part, str) else _as_text(part(fields)) for part in parts)
+
+
+def _respelt(value: Any, spelt: Mapping[str, Any]) -> Any:
+    """A spelling that is not in the map stands for itself."""
+    return spelt.get(_as_text(value), _plain(value))
+
+
+def _test(name: str, wanted: Any) -> Test:
+    field = _field(name)
+    accepts = _accepts(wanted)
+
+    def test(fields: Fields) -> bool:
+        try:
+            return accepts(field(fields))
+        except _Lacks:
+            return False
+
+    return test
+
+
+def _accepts(wanted: Any) -> Callable[[Any], bool]:
+    if isinstance(wanted, list):
+        several = [_accepts(one) for one in wanted]
+        return lambda value: any(one(value) for one in several)
+    if isinstance(wanted, dict):
+        search = re.compile(wanted["regex"]).search
+        return lambda value: isinstance(value, str) and search(value) is not None
+    if isinstance(wanted, str) and any(char in wanted for char in "*?["):
+        glob = re.compile(fnmatch.translate(wanted)).match
+        return lambda value: isinstance(value, str) and glob(value) is not None
+    # True and 1 are equal to Python, and different in a log.
+    return lambda value: value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+
+
+def with_settings(binding: Binding, settings: Mapping[str, str]) -> list[str]:
+    """The binding's settings, overridden by ``settings``, one line each for the list of assumptions.
+
+    Raises ``CollectorError`` for a setting that the binding does not have.
+    """
+    for name in settings:
+        if name not in binding.settings:
+            hint = _nearest(name, binding.settings) or f"its settings: {', '.join(binding.settings) or 'none'}"
+            raise CollectorError(f"the binding has no setting {name!r}", file=binding.path, hint=hint)
+    return [f"{name} = {value}" for name, value in {**binding.settings, **settings}.items()]
+
+
+# Reading the file
+
+
+def load(path: str) -> Binding:
+    """Read a binding file. Raises ``CollectorError`` with position, caret and the nearest right name."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except IsADirectoryError:
+        raise CollectorError("this is a directory, not a binding", file=path) from None
+    except OSError as error:
+        raise unreadable(path, error) from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CollectorError(f"the binding is not UTF-8 (byte {error.start + 1})", file=path) from None
+    return parse(text, path)
+
+
+def parse(text: str, path: str | None = None) -> Binding:
+    """A binding from its text; ``path`` is for messages. Raises ``CollectorError``."""
+    text = text.replace("\r\n", "\n")
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax(error, text, path) from None
+    except RecursionError:
+        raise CollectorError("the binding is nested too deeply", file=path) from None
+    return _Reader(document, text, path).binding()
+
+
+def _syntax(error: Exception, text: str, path: str | None) -> CollectorError:
+    where = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", str(error))
+    message = str(error)[: where.start()] if where else str(error)
+    lines = text.split("\n")
+    line, column = (int(where[1]), int(where[2])) if where and where[1] else (len(lines), len(lines[-1]) + 1)
+    return CollectorError(f"this is no TOML: {message}", file=path, line=line, column=column, text=lines[line - 1])
+
+
+_KINDS = {
+    "str": "a text",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+}
+
+
+class _Reader:
+    """From a TOML document to a binding; knows where everything stands."""
+
+    def __init__(self, document: dict[str, Any], text: str, path: str | None) -> None:
+        self.document = document
+        self.text = text
+        self.path = path
+        self.positions = positions(text)
+
+    def fail(self, path: Path, message: str, hint: str | None = None) -> NoReturn:
+        """Raise with the position of the longest beginning of ``path`` that has one."""
+        known = path
+        while known and known not in self.positions:
+            known = known[:-1]
+        offset = self.positions.get(known)
+        if offset is None:
+            raise CollectorError(message, file=self.path, hint=hint)
+        begin = self.text.rfind("\n", 0, offset) + 1
+        end = self.text.find("\n", offset)
+        line = self.text[begin : end if end >= 0 else len(self.text)]
+        name = known[-1]
+        raise CollectorError(
+            message,
+            file=self.path,
+            line=self.text.count("\n", 0, offset) + 1,
+            column=offset - begin + 1,
+            hint=hint,
+            text=line,
+            width=len(name) if isinstance(name, str) else 1,
+        )
+
+    def convert(self, value: Any, type_: Any, path: Path = ()) -> Any:
+        """``msgspec.convert``, with its complaint said as ours and put where it belongs."""
+        try:
+            return msgspec.convert(value, type_)
+        except msgspec.ValidationError as error:
+            self._complain(str(error), type_, path)
+
+    def _complain(self, complaint: str, type_: Any, path: Path) -> NoReturn:
+        message, _, where = complaint.partition(" - at `")
+        place = (*path, *self._place(where.removesuffix("`")))
+        unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message, re.DOTALL)
+        if unknown:
+            names = self._fields_at(type_, place[len(path) :])
+            self.fail((*place, unknown[1]), f"unknown key {unknown[1]!r}", _nearest(unknown[1], names))
+        enum = re.fullmatch(r"Invalid enum value '(.*)'", message, re.DOTALL)
+        if enum:
+            words = self._words_at(type_, place[len(path) :])
+            self.fail(place, f"{place[-1]} cannot be {enum[1]!r}", f"it is one of: {', '.join(words)}")
+        name = place[-1] if place else "the binding"
+        expected = re.fullmatch(r"Expected `(.*)`, got `(.*)`", message)
+        if expected:
+            kinds = [_KINDS.get(kind, kind) for kind in expected[1].split(" | ") if kind != "null"]
+            self.fail(place, f"{name} must be {' or '.join(kinds)}, not {_KINDS.get(expected[2], expected[2])}")
+        self.fail(place, f"{name}: {message}")
+
+    def _place(self, where: str) -> Path:
+        """``$.rule[0].match`` as a path; where msgspec only says ``[...]``, the first key whose value is wrong."""
+        place: Path = ()
+        for name, number, _ in re.findall(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]", where):
+            if name or number:
+                place = (*place, name or int(number))
+            else:
+                break
+        return place
+
+    def _fields_at(self, type_: Any, place: Path) -> list[str]:
+        return [name for name in _struct_at(type_, place).__struct_encode_fields__ if name]
+
+    def _words_at(self, type_: Any, place: Path) -> list[str]:
+        struct = _struct_at(type_, place[:-1])
+        hints = msgspec.inspect.type_info(struct)
+        assert isinstance(hints, msgspec.inspect.StructType), "a word is always a struct's field"
+        for field in hints.fields:
+            if field.encode_name == place[-1]:
+                options = field.type.types if isinstance(field.type, msgspec.inspect.UnionType) else (field.type,)
+                return [str(word) for option in options for word in getattr(option, "values", ())]
+        return []
+
+    def binding(self) -> Binding:
+        file: _File = self.convert(self.document, _File)
+        start = self._start(file.start)
+        hidden, hidden_max = self._hidden(file)
+        for name in file.terminal:
+            if name in hidden:
+                self.fail(("terminal",), f"{name} is hidden, and a hidden action cannot be terminal")
+        return Binding(
+            path=self.path,
+            spec=file.spec,
+            config=file.config,
+            format=file.format,
+            scope=file.scope,
+            order=file.order,
+            skew=None if file.skew is None else self._duration(("skew",), file.skew),
+            start=start.mode,
+            start_within=None if start.within is None else self._duration(("start", "within"), start.within),
+            start_states=start.states,
+            complete=file.complete,
+            unmatched=file.unmatched,
+            require=file.require,
+            terminal=file.terminal,
+            lossy=file.lossy,
+            hidden=hidden,
+            hidden_max=hidden_max,
+            key=file.key,
+            constants={name: self._constant(name, value) for name, value in file.constants.items()},
+            intern=file.intern,
+            settings=file.settings,
+            rules=[self._rule(file, number, rule) for number, rule in enumerate(file.rule)],
+        )
+
+    def _start(self, value: Any) -> Start_:
+        if isinstance(value, dict):
+            table: Start_ = self.convert(value, Start_, ("start",))
+            return table
+        word: _StartWord = self.convert({"start": value}, _StartWord)
+        return Start_(mode=word.start)
+
+    def _hidden(self, file: _File) -> tuple[dict[str, Hidden], int | None]:
+        if file.hidden is None or isinstance(file.hidden, list):
+            names: list[str] = self.convert(file.hidden or [], list[str], ("hidden",))
+            return {name: Hidden() for name in names}, None
+        if not isinstance(file.hidden, dict):
+            self.fail(("hidden",), "hidden must be a list of actions, or a table of them")
+        hidden: dict[str, Hidden] = {}
+        most: int | None = None
+        for name, value in file.hidden.items():
+            path = ("hidden", name)
+            if name == "max" and not isinstance(value, dict):
+                if type(value) is not int or value < 0:
+                    self.fail(path, "max must be a number of steps, 0 or more")
+                most = value
+                continue
+            if not isinstance(value, dict):
+                self.fail(path, f"{name} must be a table", f"[hidden.{name}], or hidden = [{name!r}]")
+            hidden[name] = self.convert(value, Hidden, path)
+            for bound in ("min", "max"):
+                self._bound((*path, bound), getattr(hidden[name], bound), file.settings)
+        return hidden, most
+
+    def _bound(self, path: Path, value: Any, settings: Mapping[str, Any]) -> None:
+        if value is None:
+            return
+        if isinstance(value, str) and value in settings:
+            value = settings[value]
+        try:
+            duration(value)
+        except ValueError as error:
+            self.fail(path, f"{error}, and no name in [settings]", _nearest(str(value), settings))
+
+    def _duration(self, path: Path, value: Any) -> int:
+        try:
+            return duration(value)
+        except ValueError as error:
+            self.fail(path, str(error))
+
+    def _constant(self, name: str, value: Any) -> Constant:
+        path: Path = ("constants", name)
+        if not isinstance(value, dict) or (value and all(key.startswith("#") for key in value)):
+            return Constant(literal=value)
+        if len(value) != 1:
+            self.fail(path, f"{name} must come from one thing", 'keys = true, values = "param" or count = "keys"')
+        table: _ConstantTable = self.convert(value, _ConstantTable, path)
+        if table.keys is False:
+            self.fail((*path, "keys"), "keys can only be true")
+        return Constant(keys=bool(table.keys), values=table.values, count=table.count)
+
+    def _rule(self, file: _File, number: int, rule: _Rule) -> Rule:
+        path: Path = ("rule", number)
+        for later in ("actions", "join", "expect"):
+            if getattr(rule, later) is not None:
+                self.fail((*path, later), f"{later} is not supported yet", "a rule makes one event of one record, by action")
+        if (rule.action is None) == (rule.ignore is None):
+            self.fail(path, "a rule has either an action, or ignore with the reason")
+        if rule.action == "":
+            self.fail((*path, "action"), "the action is empty")
+        values = file.values
+
+        def template(name: str, default: Any = None, *, exact: bool = False) -> Value | None:
+            value = getattr(rule, name)
+            value = default if value is None else value
+            return None if value is None else _value(value, values, exact=exact)
+
+        offset = self.positions.get(path, 0)
+        line = self.text.count("\n", 0, offset) + 1
+        what = rule.action if rule.action is not None else f"ignore {rule.ignore}"
+        return Rule(
+            name=f"rule {number + 1} ({what}), {self.path or 'binding'}:{line}",
+            tests=[self._test((*path, "match", name), name, wanted) for name, wanted in rule.match.items()],
+            ignore=rule.ignore,
+            action=rule.action or "",
+            params=[(name, self._param(name, value, values)) for name, value in rule.params.items()],
+            emitter=template("emitter", file.emitter),
+            seq=template("seq", file.seq),
+            time=template("time", file.time, exact=True),
+            until=template("until", file.until, exact=True),
+            run=template("run", file.run),
+            boot=template("boot", file.boot),
+            attempt=template("attempt"),
+            state=template("state"),
+            before=template("before"),
+        )
+
+    def _param(self, name: str, value: Any, spellings: Mapping[str, Mapping[str, Any]]) -> Value:
+        """``[values.NAME]`` is known by the name of the field, and by that of the parameter."""
+        made = _value(value, spellings)
+        spelt = spellings.get(name)
+        if spelt and isinstance(value, str):
+            known = spelt
+            return lambda fields: _respelt(made(fields), known)
+        return made
+
+    def _test(self, path: Path, name: str, wanted: Any) -> Test:
+        for number, one in enumerate(wanted) if isinstance(wanted, list) else [(None, wanted)]:
+            place = path if number is None else (*path, number)
+            if isinstance(one, dict):
+                regex: _Regex = self.convert(one, _Regex, place)
+                try:
+                    re.compile(regex.regex)
+                except (re.error, RecursionError, OverflowError) as error:
+                    self.fail((*place, "regex"), f"this is no regular expression: {error}")
+            elif not isinstance(one, (str, int, float, bool)):
+                self.fail(place, f"{name} is matched by a value, a list of values, a glob or {{ regex = … }}")
+        return _test(name, wanted)
+
+
+class _Regex(msgspec.Struct, forbid_unknown_fields=True):
+    regex: str
+
+
+class _StartWord(msgspec.Struct):
+    start: Start | None = None
+
+
+class _ConstantTable(msgspec.Struct, forbid_unknown_fields=True):
+    keys: bool | None = None
+    values: str | None = None
+    count: str | None = None
+
+
+def _struct_at(type_: Any, place: Path) -> Any:
+    """The struct that a path leads to from ``type_``."""
+    for step in place:
+        if isinstance(step, int):
+            continue
+        if type_ is _File:
+            type_ = {"rule": _Rule, "key": Key}.get(step, type_)
+    return type_
+
+
+def _nearest(name: str, names: Iterable[str]) -> str | None:
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f"did you mean {near[0]!r}?" if near else None

@@ -1,0 +1,103 @@
+"""What the spec's constants take from the log, and ids that become integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from specwatch.checker.behaviour import Event, Json
+
+from .binding import Binding, Constant
+from .errors import CollectorError
+
+
+def constants_from(binding: Binding, events: list[Event]) -> dict[str, Json]:
+    """The constants that the binding declares, by name, as JSON; a set is ``{"#set": [...]}``, sorted."""
+    return {name: _value(constant, binding, events) for name, constant in binding.constants.items()}
+
+
+def _value(constant: Constant, binding: Binding, events: list[Event]) -> Json:
+    if constant.keys:
+        return {"#set": _distinct(_keys(binding, events))}
+    if constant.values is not None:
+        name = constant.values
+        return {"#set": _distinct(event.params[name] for event in events if name in event.params)}
+    if constant.count == "keys":
+        return len(_distinct(_keys(binding, events)))
+    if constant.count is not None:
+        return sum(event.action == constant.count for event in events)
+    return constant.literal
+
+
+def _keys(binding: Binding, events: list[Event]) -> Iterable[Json]:
+    """The key as the spec sees it: the parameter where there is one, which may have been interned; else as logged."""
+    for event in events:
+        key = None if binding.key is None else binding.key.of(event.params)
+        if key is None:
+            key = event.key
+        if key is not None:
+            yield key
+
+
+def _distinct(values: Iterable[Json]) -> list[Json]:
+    strings: set[str] = set()
+    others: dict[bytes, Json] = {}
+    for value in values:
+        if isinstance(value, str):
+            strings.add(value)
+        else:
+            others[msgspec.json.encode(value, order="deterministic")] = value
+    return [*sorted(others.values(), key=_rank), *sorted(strings)]
+
+
+def _rank(value: Json) -> tuple[int, Any]:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return (0, value)
+    return (1, msgspec.json.encode(value, order="deterministic"))
+
+
+def intern(binding: Binding, events: list[Event]) -> dict[str, str]:
+    """Replace the values of interned parameters by integers, numbered in the sorted order of the originals.
+
+    The events' ``params`` and observed values change; ``key`` stays as logged. Returns the legend.
+    """
+    legend: dict[str, str] = {}
+    for name, first in binding.intern.items():
+        originals = _distinct(event.params[name] for event in events if name in event.params)
+        number = {_known(original): first + place for place, original in enumerate(originals)}
+        for original, place in zip(originals, number.values(), strict=True):
+            label = str(place) if len(binding.intern) == 1 else f"{name}={place}"
+            legend[label] = original if isinstance(original, str) else msgspec.json.encode(original).decode()
+        for event in events:
+            if name in event.params:
+                event.params[name] = number[_known(event.params[name])]
+            if event.state is not None:
+                event.state = _interned(event.state, number, event)
+            if event.before is not None:
+                event.before = _interned(event.before, number, event)
+    return legend
+
+
+def _known(value: Json) -> object:
+    # True and 1 are one key to Python, and two values to TLA+.
+    return value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic")
+
+
+def _interned(value: Any, number: dict[object, int], event: Event) -> Any:
+    if isinstance(value, str):
+        return number.get(value, value)
+    if isinstance(value, list):
+        return [_interned(part, number, event) for part in value]
+    if isinstance(value, dict):
+        for name in value:
+            if name in number:
+                raise CollectorError(
+                    f"an observed value has the interned id {name!r} as the name of a field",
+                    file=event.source and event.source.file,
+                    line=event.source and event.source.line,
+                    hint='a function of interned ids is observed as {"#map": [[id, value], …]}',
+                )
+        return {name: _interned(part, number, event) for name, part in value.items()}
+    return value
