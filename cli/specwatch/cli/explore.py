@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from .app import Subcommand
-from .output import bound_options, output_options, plain, shows_progress, wants_color, write, write_json
+from .output import (
+    bound_options,
+    output_options,
+    plain,
+    shows_progress,
+    wants_color,
+    write,
+    write_json_text,
+    write_stderr,
+)
 from .target import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from specwatch.checker.explore import Exploration, Progress, TraceStep
-
-EXIT_CODES = {
-    "pass": 0,
-    "violates": 1,
-    "deadlock": 1,
-    "assumption": 1,
-    "postcondition": 1,
-    "liveness": 1,
-    "bound": 3,
-    "error": 4,
-}
 
 OUTCOMES = {
     "pass": "no error: every reachable state was visited",
@@ -70,10 +68,13 @@ def command(
     config asks for was not checked; 4: the spec has an error.
     """
     from specwatch.checker.api import load_spec
+
     from specwatch.checker.explore import explore
 
     target = resolve(spec, config=config)
     loaded = load_spec(target.spec, target.config)
+    for warning in loaded.warnings:
+        write_stderr(f"warning: {warning}")
     show = _Progress() if shows_progress(quiet) else None
     try:
         found = explore(
@@ -87,35 +88,13 @@ def command(
     finally:
         if show is not None:
             show.clear()
-    code = exit_code(found, ignore_unchecked)
+    if ignore_unchecked and found.outcome == "pass":
+        found.exit_code = 0
     if json:
-        write_json(document(found, code))
+        write_json_text(found.to_json())
     else:
         write(text(found, color=wants_color(no_color), quiet=quiet))
-    return code
-
-
-def exit_code(found: Exploration, ignore_unchecked: bool) -> int:
-    """The outcome's exit code; a pass that left something unchecked is none, unless it is told to be."""
-    if found.outcome == "pass" and found.unchecked:
-        return 0 if ignore_unchecked else 3
-    return EXIT_CODES[found.outcome]
-
-
-def document(found: Exploration, code: int) -> dict[str, Any]:
-    """The exploration as JSON, schema ``specwatch.explore/1``."""
-    return {
-        "schema": "specwatch.explore/1",
-        "outcome": found.outcome,
-        "exit_code": code,
-        "generated": found.generated,
-        "distinct": found.distinct,
-        "depth": found.depth,
-        "invariant": found.invariant,
-        "trace": [{"action": step.action, "params": step.params, "state": step.state} for step in found.trace],
-        "unchecked": found.unchecked,
-        "message": found.message,
-    }
+    return found.exit_code
 
 
 def text(found: Exploration, *, color: bool, quiet: bool) -> str:
@@ -126,9 +105,9 @@ def text(found: Exploration, *, color: bool, quiet: bool) -> str:
     )
     if quiet:
         return f"{found.outcome}: {counts}\n"
-    mark = {0: "✓", 1: "✗", 3: "?", 4: "✗"}[EXIT_CODES[found.outcome]]
+    mark = {0: "✓", 1: "✗", 3: "?", 4: "✗"}[found.exit_code]
     headline = f"{mark} {OUTCOMES[found.outcome].format(name=found.invariant or '')}"
-    style = {0: "32", 1: "31", 3: "33", 4: "31"}[EXIT_CODES[found.outcome]]
+    style = {0: "32", 1: "31", 3: "33", 4: "31"}[found.exit_code]
     lines = [f"\x1b[{style}m{headline}\x1b[0m" if color else headline]
     if found.message:
         lines.extend(f"  {plain(line)}" for line in found.message.split("\n"))
