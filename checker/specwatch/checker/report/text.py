@@ -43,12 +43,13 @@ def render(verdict: Verdict, *, color: bool = False) -> str:
     blocks = [_outcome(verdict, paint)] if not verdict.findings else []
     blocks.extend(_kinds(verdict, shorten))
     blocks.extend(_findings(verdict, shorten, paint))
-    blocks.append([*_account(verdict, paint), counts(verdict, paint)])
+    blocks.append([*_account(verdict, paint), counts(verdict, color=color)])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-def counts(verdict: Verdict, paint: Paint = lambda _, text: text) -> str:
+def counts(verdict: Verdict, *, color: bool = False) -> str:
     """The last line: how many behaviours came to which verdict."""
+    paint: Paint = _ansi if color else _plain
     behaviours = verdict.behaviours
     parts = []
     for word in WORST_FIRST:

@@ -136,4 +136,5 @@ def legend_in_use(verdict: Verdict) -> dict[str, str]:
     for finding in verdict.findings:
         for text in (*finding_values(finding), *finding_texts(finding)):
             words.update(re.findall(r"\w+", text))
-    return {printed: verdict.legend[printed] for printed in verdict.legend if printed in words}
+    # Where several parameters are interned, the printed form is ``param=0``.
+    return {printed: original for printed, original in verdict.legend.items() if printed.rpartition("=")[2] in words}

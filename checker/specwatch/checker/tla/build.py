@@ -300,13 +300,13 @@ class Builder(Transformer[Lexeme, Any]):
     def unbounded_quantifier(
         self, kind: Lexeme, names: tuple[Lexeme, ...], _colon: Lexeme, body: tree.Expression
     ) -> tree.Quantifier:
-        bound = tree.Bound(_cover(names[0], names[-1]), tuple(map(str, names)), False, None)
+        bound = tree.Bound(_cover(names[0], names[-1]), tuple(map(str, names)), False, None, _spans(names))
         return tree.Quantifier(_cover(kind, body), kind.kind, (bound,), body)
 
     def temporal_quantifier(
         self, kind: Lexeme, names: tuple[Lexeme, ...], _colon: Lexeme, body: tree.Expression
     ) -> tree.TemporalQuantifier:
-        return tree.TemporalQuantifier(_cover(kind, body), kind.kind, tuple(map(str, names)), body)
+        return tree.TemporalQuantifier(_cover(kind, body), kind.kind, tuple(map(str, names)), body, _spans(names))
 
     def unbounded_choose(
         self, keyword: Lexeme, pattern: Lexeme | tree.Bound, _colon: Lexeme, body: tree.Expression
@@ -359,13 +359,13 @@ class Builder(Transformer[Lexeme, Any]):
         return _without(items, ",")
 
     def names_bound(self, names: tuple[Lexeme, ...], _in: Lexeme, domain: tree.Expression) -> tree.Bound:
-        return tree.Bound(_cover(names[0], domain), tuple(map(str, names)), False, domain)
+        return tree.Bound(_cover(names[0], domain), tuple(map(str, names)), False, domain, _spans(names))
 
     def tuple_bound(self, pattern: tree.Bound, _in: Lexeme, domain: tree.Expression) -> tree.Bound:
         return _bound(pattern, domain)
 
     def tuple_pattern(self, first: Lexeme, names: tuple[Lexeme, ...] | None, last: Lexeme) -> tree.Bound:
-        return tree.Bound(_cover(first, last), tuple(map(str, names or ())), True, None)
+        return tree.Bound(_cover(first, last), tuple(map(str, names or ())), True, None, _spans(names or ()))
 
     # --- atoms ----------------------------------------------------------------------------------------------------------
 
@@ -472,10 +472,10 @@ class Builder(Transformer[Lexeme, Any]):
         return tree.FunctionSet(_cover(first, last), domain, range_)
 
     def record_constructor(self, first: Lexeme, *rest: Any) -> tree.RecordConstructor:
-        return tree.RecordConstructor(_cover(first, rest[-1]), _fields(rest))
+        return tree.RecordConstructor(_cover(first, rest[-1]), *_fields(rest))
 
     def record_set(self, first: Lexeme, *rest: Any) -> tree.RecordSet:
-        return tree.RecordSet(_cover(first, rest[-1]), _fields(rest))
+        return tree.RecordSet(_cover(first, rest[-1]), *_fields(rest))
 
     def except_(self, first: Lexeme, base: tree.Expression, _except: Lexeme, *rest: Any) -> tree.Except:
         return tree.Except(_cover(first, rest[-1]), base, _without(rest[:-1], ","))
@@ -520,8 +520,8 @@ def _path(base: tree.Name | tree.Apply) -> tuple[tree.PathStep, ...]:
 def _bound(pattern: Lexeme | tree.Bound, domain: tree.Expression | None) -> tree.Bound:
     span = _cover(pattern, domain) if domain is not None else pattern.span
     if isinstance(pattern, tree.Bound):
-        return tree.Bound(span, pattern.names, True, domain)
-    return tree.Bound(span, (str(pattern),), False, domain)
+        return tree.Bound(span, pattern.names, True, domain, pattern.name_spans)
+    return tree.Bound(span, (str(pattern),), False, domain, (pattern.span,))
 
 
 def _pattern_expression(pattern: Lexeme | tree.Bound) -> tree.Expression:
@@ -530,10 +530,14 @@ def _pattern_expression(pattern: Lexeme | tree.Bound) -> tree.Expression:
     return tree.Name(pattern.span, str(pattern))
 
 
-def _fields(items: tuple[Any, ...]) -> tuple[tuple[str, tree.Expression], ...]:
-    names = [str(item) for item in items if isinstance(item, Lexeme) and item.kind in ("FIELD", "NAME")]
+def _fields(items: tuple[Any, ...]) -> tuple[tuple[tuple[str, tree.Expression], ...], tuple[Span, ...]]:
+    names = [item for item in items if isinstance(item, Lexeme) and item.kind in ("FIELD", "NAME")]
     values = [item for item in items if isinstance(item, tree.Expression)]
-    return tuple(zip(names, values, strict=True))
+    return tuple(zip(map(str, names), values, strict=True)), _spans(names)
+
+
+def _spans(lexemes: Sequence[Lexeme]) -> tuple[Span, ...]:
+    return tuple(lexeme.span for lexeme in lexemes)
 
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}

@@ -64,7 +64,7 @@ def classify(tokens: list[Token]) -> list[Token]:
         elif before not in OPERAND_ENDS:
             if kind in _OPERATORS:
                 token = _operator_as_operand(token, before, after)
-            elif kind in ("{", "[") and _is_bound(tokens, index + 1):
+            elif kind in ("{", "[") and _is_bound(tokens, index + 1, kind):
                 token = token._replace(kind="BOUND_BRACE" if kind == "{" else "BOUND_BRACKET")
             elif kind == "STEP" and before not in _STEP_STARTS_AFTER and _STEP_NAME.fullmatch(token.text):
                 token = token._replace(kind="STEP_NAME")
@@ -91,8 +91,8 @@ def _operator_as_operand(token: Token, before: str, after: str) -> Token:
     return token if token.kind == "-." else token._replace(kind="SYMBOL")
 
 
-def _is_bound(tokens: list[Token], index: int) -> bool:
-    """Whether ``x, y \\in`` or ``<<x, y>> \\in`` begins at the index."""
+def _is_bound(tokens: list[Token], index: int, opener: str) -> bool:
+    """Whether ``x, y \\in`` or ``<<x, y>> \\in`` begins at the index (or ``x, y |->``, where the ``\\in`` is missing)."""
     if tokens[index].kind == "<<":
         depth = 0
         while True:
@@ -102,9 +102,11 @@ def _is_bound(tokens: list[Token], index: int) -> bool:
             index += 1
             if depth == 0:
                 return tokens[index].kind == r"\in"
+    first = index
     while tokens[index].kind == "NAME":
-        if tokens[index + 1].kind != ",":
-            return tokens[index + 1].kind == r"\in"
+        after = tokens[index + 1].kind
+        if after != ",":
+            return after == r"\in" or (after == "|->" and opener == "[" and index > first)
         index += 2
     return False
 

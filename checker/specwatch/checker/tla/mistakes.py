@@ -23,14 +23,40 @@ def explain(problem: UnexpectedToken, found: list[Token], source: SourceText, sp
     """The error to raise for Lark's. ``spellings`` says how each terminal of the grammar is written."""
     index: int = problem.token.index
     token = found[index]
+    previous = found[index - 1] if index else None
     parser = problem.interactive_parser
     accepted = {spellings.get(name, name) for name in (parser.accepts() if parser is not None else ())}
+    special = _misused_pair(previous, token, accepted, source)
+    if special is not None:
+        return special
     span = Span(source, token.start, token.end)
-    previous = found[index - 1] if index else None
     what = _expected(accepted)
     where = f" after `{previous.text}`" if previous is not None and previous.text and previous.kind != "CLOSE" else ""
     message = f"Expected {what}{where}, found {_found(token)}"
     return TlaSyntaxError(message, span, hint=_hint(token, index, found, accepted, source))
+
+
+def _misused_pair(
+    previous: Token | None, token: Token, accepted: set[str], source: SourceText
+) -> TlaSyntaxError | None:
+    """The mistakes that lie in the token before: SANY too reports them there, looking two tokens ahead."""
+    if previous is None:
+        return None
+    pair = Span(source, previous.start, token.end)
+    if (previous.kind, token.kind) == ("(", ")") and "NUMBER" in accepted:
+        return TlaSyntaxError("`()` holds no argument", pair, hint="an operator without parameters is just its name")
+    if previous.kind == "LOCAL":
+        message = f"`LOCAL` cannot stand before `{token.text}`"
+        return TlaSyntaxError(message, pair, hint="only definitions and INSTANCE can be LOCAL")
+    if previous.kind in ("ASSUME", "ASSUMPTION") and token.kind == "ASSUME":
+        return TlaSyntaxError(
+            "An assumption is one expression", pair, hint="ASSUME … PROVE … is the statement of a THEOREM"
+        )
+    if previous.kind == "," and token.kind == "MARKER" and {"NAME", "SYMBOL"} <= accepted:
+        return TlaSyntaxError(
+            "Expected a substitution after `,`", Span(source, previous.start, previous.end), hint="remove the comma"
+        )
+    return None
 
 
 def _found(token: Token) -> str:

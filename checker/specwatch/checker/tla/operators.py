@@ -159,7 +159,7 @@ class _Value:
 def resolve(items: list[Item]) -> tree.Expression:
     """The tree of a flat expression ``prefix* operand (infix prefix* operand)*``.
 
-    Raises TlaSyntaxError at the left operator of two that need parentheses.
+    Raises TlaSyntaxError where two operators need parentheses.
     """
     if len(items) == 1 and isinstance(items[0], Operand):
         return items[0].node
@@ -229,6 +229,8 @@ def _conflict(left: tuple[Operator, Symbol], right: tuple[Operator, Symbol]) -> 
     else:
         hint = f"write `(… {first} …) {second} …` or `… {first} (… {second} …)`"
     reason = f"`{first}` cannot be chained" if left[0] == right[0] else "neither binds tighter than the other"
+    # SANY reports a conflict at the left operator, but one with a postfix operator at that.
+    place = right if right[0].fix == "postfix" else left
     return TlaSyntaxError(
-        f"Precedence conflict between `{first}` and `{second}`: {reason}", left[1].span, hint=f"add parentheses: {hint}"
+        f"Precedence conflict between `{first}` and `{second}`: {reason}", place[1].span, hint=f"add parentheses: {hint}"
     )

@@ -7,7 +7,9 @@ so that a node can be the key of what an analysis finds out about it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import lru_cache
 
 from .source import SourceText, Span
 
@@ -130,11 +132,15 @@ class Product(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bound(Node):
-    """``x, y \\in S``, or ``<<x, y>> \\in S`` (``tuple_pattern``). ``domain`` is None where the quantifier is unbounded."""
+    """``x, y \\in S``, or ``<<x, y>> \\in S`` (``tuple_pattern``). ``domain`` is None where the quantifier is unbounded.
+
+    ``name_spans`` are the places of the names, here and in the nodes below.
+    """
 
     names: tuple[str, ...]
     tuple_pattern: bool
     domain: Expression | None
+    name_spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +159,7 @@ class TemporalQuantifier(Expression):
     kind: str
     names: tuple[str, ...]
     body: Expression
+    name_spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,6 +229,7 @@ class RecordConstructor(Expression):
     """``[a |-> 1, b |-> 2]``."""
 
     fields: tuple[tuple[str, Expression], ...]
+    name_spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,6 +237,7 @@ class RecordSet(Expression):
     """``[a : S, b : T]``."""
 
     fields: tuple[tuple[str, Expression], ...]
+    name_spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -391,3 +400,31 @@ class Module(Unit):
     extends: tuple[Name, ...]
     units: tuple[Unit, ...]
     source: SourceText
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes directly below a node, in the order of the text."""
+    for name in _fields(type(node)):
+        yield from _nodes(getattr(node, name))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all below it, in the order of the text; without recursion, whatever the depth."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(tuple(children(current))))
+
+
+@lru_cache(maxsize=None)
+def _fields(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name not in ("span", "name_span", "name_spans", "source"))
+
+
+def _nodes(value: object) -> Iterator[Node]:
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _nodes(item)

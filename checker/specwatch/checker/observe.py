@@ -1,0 +1,181 @@
+"""What an event says, against what a TLA+ value is.
+
+=====================  ============================================================================================
+JSON                   TLA+
+=====================  ============================================================================================
+string                 a string, or the model value of that name
+integer, true, false   an integer, a Boolean; never each other
+array                  a sequence, compared whole; a function on 1..n is one
+``{"#set": […]}``      a set, compared whole
+``{"#map": [[k, v]]}`` a function, compared whole
+``{"#tup": […]}``      a tuple
+object                 a record or function: observed for a variable, or inside one that is, it names only some keys;
+                       inside a set or array it is the whole record
+=====================  ============================================================================================
+
+A number with a fraction, and null, are no TLA+ values: they match nothing. (``truth/README-traces.md``)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from .behaviour import Json
+from .tla.values import (
+    FALSE,
+    TRUE,
+    Map,
+    ModelValue,
+    Value,
+    ValueProblem,
+    concrete,
+    elements,
+    function_of,
+    is_finite,
+    member,
+)
+
+
+def matches(observed: Json, value: Value, *, whole: bool = False) -> bool:
+    """Whether a value is what was observed; with ``whole`` an object names all of a record's fields."""
+    if observed is True or observed is False:
+        return value is (TRUE if observed else FALSE)
+    if isinstance(observed, int):
+        return type(value) is int and value == observed
+    if isinstance(observed, str):
+        return value == observed if type(value) is str else type(value) is ModelValue and value.name == observed
+    if isinstance(observed, list):
+        return _is_sequence(observed, value)
+    if isinstance(observed, dict):
+        if len(observed) == 1:
+            if "#set" in observed:
+                return _is_set(observed["#set"], value)
+            if "#map" in observed:
+                return _is_function(observed["#map"], value)
+            if "#tup" in observed:
+                return _is_sequence(observed["#tup"], value)
+        return _has_fields(observed, value, whole)
+    return False
+
+
+def _is_sequence(items: list[Json], value: Value) -> bool:
+    return (
+        type(value) is tuple
+        and len(value) == len(items)
+        and all(matches(item, element, whole=True) for item, element in zip(items, value, strict=True))
+    )
+
+
+def _is_set(items: list[Json], value: Value) -> bool:
+    if type(value) is not frozenset:
+        return False
+    found = set()
+    for item in items:
+        element = next((element for element in value if matches(item, element, whole=True)), None)
+        if element is None:
+            return False
+        found.add(element)
+    return len(found) == len(value)
+
+
+def _is_function(pairs: list[Json], value: Value) -> bool:
+    if type(value) is tuple:
+        table: Mapping[Value, Value] = dict(enumerate(value, 1))
+    elif type(value) is Map:
+        table = value
+    else:
+        return False
+    found = set()
+    for key, observed in pairs:
+        argument = next((argument for argument in table if matches(key, argument, whole=True)), None)
+        if argument is None or not matches(observed, table[argument], whole=True):
+            return False
+        found.add(argument)
+    return len(found) == len(table)
+
+
+def _has_fields(observed: Mapping[str, Json], value: Value, whole: bool) -> bool:
+    if type(value) is tuple:
+        return not observed and (not whole or not value)
+    if type(value) is not Map or (whole and len(value) != len(observed)):
+        return False
+    for name, inner in observed.items():
+        found = value.get(name, value.get(ModelValue(name)))
+        if found is None or not matches(inner, found, whole=whole):
+            return False
+    return True
+
+
+def candidates(observed: Json, collection: Value, models: frozenset[str]) -> list[Value]:
+    """The elements of a set that an observed parameter may mean. ``models`` are the names of the spec's model values.
+
+    A value of another kind than the set's elements is no member, and no error. An object gives some fields of a record.
+    """
+    if _is_partial(observed) and is_finite(collection):
+        return [item for item in elements(collection) if matches(observed, item)]
+    return [value for value in _meanings(observed, models) if _is_member(value, collection)]
+
+
+def _is_partial(observed: Json) -> bool:
+    return isinstance(observed, dict) and not any(tag in observed for tag in ("#set", "#map", "#tup"))
+
+
+def _is_member(value: Value, collection: Value) -> bool:
+    try:
+        return member(value, collection)
+    except ValueProblem:
+        return False
+
+
+def _meanings(observed: Json, models: frozenset[str]) -> Iterable[Value]:
+    """What a JSON value may be: with strings as strings, and with those that name model values as model values."""
+    try:
+        plain = to_value(observed)
+    except ValueProblem:
+        return
+    yield plain
+    if models:
+        named = to_value(observed, models)
+        if named != plain:
+            yield named
+
+
+def to_value(observed: Json, models: frozenset[str] = frozenset()) -> Value:
+    """The TLA+ value of a whole JSON value; strings among ``models`` are model values.
+
+    :raises ValueProblem: a number with a fraction, or null.
+    """
+    if observed is True or observed is False:
+        return TRUE if observed else FALSE
+    if isinstance(observed, int):
+        return observed
+    if isinstance(observed, str):
+        return ModelValue(observed) if observed in models else observed
+    if isinstance(observed, list):
+        return tuple(to_value(item, models) for item in observed)
+    if isinstance(observed, dict):
+        if len(observed) == 1:
+            if "#set" in observed:
+                return frozenset(to_value(item, models) for item in observed["#set"])
+            if "#map" in observed:
+                return function_of((to_value(key, models), to_value(item, models)) for key, item in observed["#map"])
+            if "#tup" in observed:
+                return tuple(to_value(item, models) for item in observed["#tup"])
+        return function_of((name, to_value(item, models)) for name, item in observed.items())
+    raise ValueProblem(f"{observed!r} is no TLA+ value")
+
+
+def model_names(values: Iterable[Value]) -> frozenset[str]:
+    """The names of all model values in some values."""
+    found: set[str] = set()
+    stack = [concrete(value) for value in values]
+    while stack:
+        value = stack.pop()
+        if type(value) is ModelValue:
+            found.add(value.name)
+        elif type(value) in (tuple, frozenset):
+            stack.extend(value)
+        elif type(value) is Map:
+            stack.extend(value.keys())
+            stack.extend(value.values())
+    return frozenset(found)

@@ -1,0 +1,311 @@
+"""A model's face: initial states, steps, invariants. Everything else is built on it.
+
+A state is a tuple of TLA+ values in the order of :attr:`Spec.variables`; :meth:`Spec.mapping` names them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from .actions import Action, split
+from .behaviour import Json
+from .observe import model_names, to_value
+from .tla import tree
+from .tla.config import Config, Named, parse_config, parse_value
+from .tla.errors import TlaConfigError, TlaError, TlaEvaluationError, TlaSemanticError
+from .tla.evaluate import Evaluator, Request, Step
+from .tla.modules import Program, load, read_text, refuse_instances
+from .tla.values import Value, ValueProblem
+
+State: TypeAlias = tuple[Value, ...]
+Choose: TypeAlias = Callable[[str, Value], "list[Value] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """A property of each state. ``name`` is as in the config."""
+
+    name: str
+    expression: tree.Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Successor:
+    """A step: the state it leads to, the action, and the action's parameters."""
+
+    state: State
+    action: Action
+    params: tuple[tuple[str, Value], ...]
+
+
+class Spec:
+    """A module with a config, ready to be run.
+
+    :raises TlaConfigError: a constant without a value, a name in the config that the module lacks.
+    :raises TlaSemanticError: no Init or Next, or something that parses and is not evaluated yet.
+    """
+
+    def __init__(self, program: Program, config: Config, path: str, constants: Mapping[str, Value] | None = None) -> None:
+        refuse_instances(program)
+        self.program = program
+        self.config = config
+        self.path = path
+        self.variables: tuple[str, ...] = tuple(program.variables)
+        self.warnings: list[str] = []
+        given = {**config.constants, **(constants or {})}
+        replaced = {name: target.name for name, target in config.replacements.items() if name not in (constants or {})}
+        self._check_constants(given, replaced)
+        self.evaluator = Evaluator(program, given, replaced)
+        self.models = model_names(given.values())
+        init, next_ = self._behaviour_formula()
+        self.init: tree.Expression = init
+        self._next = split(program, next_.name if isinstance(next_, tree.Name) else None, self._body(next_), replaced)
+        self.next: tree.Expression = self._next.tree
+        self.next_name = next_.name if isinstance(next_, tree.Name) else "Next"
+        self.actions: tuple[Action, ...] = self._next.actions
+        self.unchecked: list[str] = []
+        self.invariants: list[Invariant] = [self._invariant(named) for named in config.invariants]
+        for named in config.properties:
+            self._property(named)
+        self.constraints = [self._predicate(named, "CONSTRAINT") for named in config.constraints]
+        self.action_constraints = [self._predicate(named, "ACTION_CONSTRAINT") for named in config.action_constraints]
+
+    # --- the three functions --------------------------------------------------------------------------------------
+
+    def initial_states(self) -> Iterator[State]:
+        """The states that satisfy Init, in TLC's order and as often as TLC generates them."""
+        for found in self.evaluator.guarded_steps(self.init, Step({})):
+            yield self._complete(found.before, self.init, "Init")
+
+    def successors(
+        self, state: State, actions: frozenset[Action] | None = None, choose: Choose | None = None
+    ) -> Iterator[Successor]:
+        """The steps from a state, in TLC's order and as often as TLC generates them.
+
+        :param actions: only these; None means all of Next.
+        :param choose: what a parameter may be (:class:`.tla.evaluate.Request`); None leaves all open.
+        """
+        request = None
+        if actions is not None:
+            request = Request(actions, choose or (lambda name, collection: None))
+        for found in self.evaluator.guarded_steps(self.next, Step(self.mapping(state), {}, request)):
+            assert found.after is not None
+            yield Successor(self._complete(found.after, found.action.body, found.action.name), found.action, found.chosen)
+
+    def broken(self, state: State) -> frozenset[str]:
+        """The names of the invariants that a state breaks."""
+        step = Step(self.mapping(state))
+        return frozenset(invariant.name for invariant in self.invariants if not self.holds(invariant.expression, step))
+
+    # --- their parts ----------------------------------------------------------------------------------------------
+
+    def holds(self, expression: tree.Expression, step: Step) -> bool:
+        """Whether a Boolean expression is TRUE in a step."""
+        return bool(self.evaluator.guarded(self.evaluator.truth, expression, {}, step))
+
+    def mapping(self, state: State) -> dict[str, Value]:
+        """A state as a mapping from variable to value."""
+        return dict(zip(self.variables, state, strict=True))
+
+    def named(self, name: str) -> tuple[Action, ...]:
+        """The actions that a name means: its own, and those of a group."""
+        return tuple(action for action in self.actions if name in action.names)
+
+    def names(self) -> list[str]:
+        """All names that an event may use."""
+        return sorted({name for action in self.actions for name in action.names})
+
+    def false_assumption(self) -> tree.Assume | None:
+        """The first ASSUME that is FALSE."""
+        for assumption in self.program.assumptions:
+            if not self.holds(assumption.body, Step({})):
+                return assumption
+        return None
+
+    def in_constraints(self, state: State) -> bool:
+        """Whether a state satisfies every CONSTRAINT."""
+        step = Step(self.mapping(state))
+        return all(self.holds(constraint, step) for constraint in self.constraints)
+
+    def in_action_constraints(self, state: State, successor: State) -> bool:
+        """Whether a step satisfies every ACTION_CONSTRAINT."""
+        if not self.action_constraints:
+            return True
+        step = Step(self.mapping(state), self.mapping(successor))
+        return all(self.holds(constraint, step) for constraint in self.action_constraints)
+
+    def _complete(self, assigned: Mapping[str, Value], where: tree.Expression, name: str) -> State:
+        try:
+            return tuple([assigned[variable] for variable in self.variables])
+        except KeyError:
+            missing = [variable for variable in self.variables if variable not in assigned]
+            prime = "" if name == "Init" else "'"
+            raise TlaEvaluationError(
+                f"{name} leaves {', '.join(missing)} without a value",
+                where.span,
+                hint=f"every step assigns every variable: {missing[0]}{prime} = …" + (f", or UNCHANGED {missing[0]}" if prime else ""),
+            ) from None
+
+    # --- from the config ------------------------------------------------------------------------------------------
+
+    def _check_constants(self, given: Mapping[str, Value], replaced: Mapping[str, str]) -> None:
+        program = self.program
+        for name, parameter in program.constants.items():
+            if name not in given and name not in replaced:
+                raise TlaConfigError(
+                    f"the constant {name} has no value",
+                    parameter.span,
+                    hint=f"give it one in {self.config.path or 'a .cfg'}: CONSTANT {name} = …, or on the command line: --constant {name}=…",
+                )
+            if parameter.arity and name in given:
+                raise TlaConfigError(
+                    f"the constant {name} is an operator with {parameter.arity} arguments, and has a value",
+                    self.config.places.get(name, parameter.span),
+                    hint=f"define the operator in a module, and write {name} <- Definition",
+                )
+        for name in [*given, *replaced]:
+            if name not in program.constants and name not in program.definitions and name not in program.builtins:
+                place = self.config.places.get(name)
+                where = f"{place.file}:{place.line}: " if place else ""
+                self.warnings.append(f"{where}{name} is no constant of {program.root.name}: ignored{self._near(name, program.constants)}")
+        for name, target in replaced.items():
+            if target not in program.definitions and target not in program.builtins:
+                raise TlaConfigError(
+                    f"{name} <- {target}: there is no definition of {target}",
+                    self.config.replacements[name].span,
+                    hint=self._near(target, program.definitions).removeprefix("; ") or None,
+                )
+
+    @staticmethod
+    def _near(name: str, names: Mapping[str, object]) -> str:
+        near = difflib.get_close_matches(name, list(names), 2)
+        return f"; did you mean {' or '.join(near)}?" if near else ""
+
+    def _definition(self, named: Named, what: str) -> tree.Definition:
+        definition = self.program.definitions.get(named.name)
+        if not isinstance(definition, tree.Definition):
+            near = self._near(named.name, self.program.definitions).removeprefix("; ")
+            raise TlaConfigError(f"{what} {named.name}: the module {self.program.root.name} has no such definition", named.span, hint=near or None)
+        if definition.parameters:
+            raise TlaConfigError(f"{what} {named.name} is an operator with parameters", named.span)
+        return definition
+
+    def _predicate(self, named: Named, what: str) -> tree.Expression:
+        self._definition(named, what)
+        return tree.Name(named.span, named.name)
+
+    def _invariant(self, named: Named) -> Invariant:
+        return Invariant(named.name, self._definition(named, "INVARIANT").body)
+
+    def _property(self, named: Named) -> None:
+        """``[]P`` is an invariant; everything else is named as unchecked."""
+        definition = self._definition(named, "PROPERTY")
+        body = definition.body
+        if isinstance(body, tree.Apply) and body.operator.name == "[]" and not isinstance(body.arguments[0], tree.ActionBox):
+            inner = body.arguments[0]
+            if not any(isinstance(node, tree.Fairness) or _is_temporal(node) for node in tree.walk(inner)):
+                self.invariants.append(Invariant(named.name, inner))
+                return
+        self.unchecked.append(f"PROPERTY {named.name}")
+
+    def _body(self, expression: tree.Expression) -> tree.Expression:
+        if isinstance(expression, tree.Name):
+            definition = self.program.definitions.get(expression.name)
+            if isinstance(definition, tree.Definition):
+                return definition.body
+        return expression
+
+    def _behaviour_formula(self) -> tuple[tree.Expression, tree.Expression]:
+        """Init and Next: as the config names them, out of its SPECIFICATION, or by these names."""
+        config = self.config
+        if config.specification is not None:
+            return self._from_specification(config.specification)
+        return self._by_name(config.init, "Init", "INIT"), self._by_name(config.next, "Next", "NEXT")
+
+    def _by_name(self, named: Named | None, default: str, what: str) -> tree.Expression:
+        if named is not None:
+            self._definition(named, what)
+            return tree.Name(named.span, named.name)
+        definition = self.program.definitions.get(default)
+        if isinstance(definition, tree.Definition):
+            return tree.Name(definition.name_span, default)
+        raise TlaSemanticError(
+            f"the module {self.program.root.name} has no {default}",
+            self.program.root.span,
+            hint=f"define {default}, or name it in a config: {what} Definition",
+        )
+
+    def _from_specification(self, named: Named) -> tuple[tree.Expression, tree.Expression]:
+        definition = self._definition(named, "SPECIFICATION")
+        inits: list[tree.Expression] = []
+        nexts: list[tree.Expression] = []
+        stack: list[tree.Expression] = [definition.body]
+        while stack:
+            node = stack.pop(0)
+            if isinstance(node, tree.And):
+                stack[:0] = node.items
+            elif isinstance(node, tree.Name) and self._is_temporal_name(node.name):
+                stack.insert(0, self._body(node))
+            elif isinstance(node, tree.Apply) and node.operator.name == "[]" and isinstance(node.arguments[0], tree.ActionBox):
+                nexts.append(node.arguments[0].action)
+            elif not isinstance(node, tree.Fairness) and not any(_is_temporal(part) for part in tree.walk(node)):
+                inits.append(node)
+        if len(nexts) != 1 or not inits:
+            raise TlaConfigError(
+                f"the SPECIFICATION {named.name} is not of the form Init /\\ [][Next]_vars",
+                definition.span,
+                hint="or name the parts: INIT Init NEXT Next",
+            )
+        init = inits[0] if len(inits) == 1 else tree.And(definition.span, tuple(inits))
+        return init, nexts[0]
+
+    def _is_temporal_name(self, name: str) -> bool:
+        definition = self.program.definitions.get(name)
+        return isinstance(definition, tree.Definition) and any(
+            _is_temporal(node) or (isinstance(node, tree.Name) and node.name != name and self._is_temporal_name(node.name))
+            for node in tree.walk(definition.body)
+        )
+
+
+def _is_temporal(node: tree.Node) -> bool:
+    return isinstance(node, (tree.Fairness, tree.TemporalQuantifier)) or (
+        isinstance(node, tree.Apply) and node.operator.name in ("[]", "<>", "~>", "-+->")
+    )
+
+
+def load_spec(
+    path: str | os.PathLike[str],
+    config: str | os.PathLike[str] | None = None,
+    constants: Mapping[str, Json] | None = None,
+    constants_text: Mapping[str, str] | None = None,
+) -> Spec:
+    """Loads a module with its config.
+
+    :param config: a .cfg; without one ``<Module>.cfg`` beside the module, and without that Init and Next.
+    :param constants: values from a log or a program, in JSON (:mod:`.observe`); they win over the config's.
+    :param constants_text: values in the syntax of a .cfg; they win over both.
+    :raises TlaError: with place and hint.
+    :raises OSError: a file cannot be read.
+    """
+    program = load(path)
+    file = Path(config) if config is not None else Path(path).with_suffix(".cfg")
+    parsed = parse_config(read_text(file), str(file)) if config is not None or file.is_file() else Config()
+    values = {name: _constant(name, given, parsed) for name, given in (constants or {}).items()}
+    values.update((name, parse_value(text, f"--constant {name}")) for name, text in (constants_text or {}).items())
+    return Spec(program, parsed, str(path), values)
+
+
+def _constant(name: str, given: Json, config: Config) -> Value:
+    """A constant from JSON. A string that the config knows as a model value is that model value."""
+    try:
+        return to_value(given, model_names(config.constants.values()))
+    except ValueProblem as problem:
+        raise TlaConfigError(f"the constant {name}: {problem.message}") from None
+
+
+__all__ = ["Action", "Invariant", "Spec", "State", "Successor", "TlaError", "load_spec"]
