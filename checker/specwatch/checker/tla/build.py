@@ -390,7 +390,7 @@ class Builder(Transformer[Lexeme, Any]):
     def selected_arguments(self, base: tree.Name | tree.Apply, _bang: Lexeme, *rest: Any) -> tree.Name:
         arguments = _without(rest, "(", ",", ")")
         step = tree.PathStep(_cover(base, rest[-1]), "", arguments)
-        return tree.Name(_cover(base, rest[-1]), ":", (*_path(base), step))
+        return tree.Name(_cover(base, rest[-1]), "", (*_path(base), step))
 
     def applied(self, operator: tree.Name, *rest: Any) -> tree.Apply:
         return tree.Apply(_cover(operator, rest[-1]), operator, _without(rest, "(", ",", ")"))
@@ -513,6 +513,8 @@ def _at(atom: tree.Expression) -> tree.Expression:
 
 def _path(base: tree.Name | tree.Apply) -> tuple[tree.PathStep, ...]:
     if isinstance(base, tree.Name):
+        if not base.name:
+            return base.path
         return (*base.path, tree.PathStep(base.span, base.name))
     return (*base.operator.path, tree.PathStep(base.span, base.operator.name, base.arguments))
 

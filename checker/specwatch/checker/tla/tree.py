@@ -51,7 +51,9 @@ class String(Expression):
 class Name(Expression):
     """An identifier, ``TRUE``, ``FALSE``, ``BOOLEAN``, ``STRING``, or an operator's symbol where one is an argument.
 
-    ``path`` holds the instances before the last ``!``: ``A!B(1)!x`` is ``Name("x", (Step("A", ()), Step("B", (1,))))``.
+    ``path`` holds the instances before the last ``!``: ``A!B(1)!x`` is ``Name("x", (PathStep("A"), PathStep("B", (1,))))``.
+    Selectors of subexpressions are names too (``V!1``, ``V!<<``), and ``V!(e)`` is ``Name("", (PathStep("V"),
+    PathStep("", (e,))))``.
     """
 
     name: str
