@@ -30,6 +30,7 @@ from .values import (
     TRUE,
     Boolean,
     FunctionSet,
+    InfiniteSet,
     LazyFunction,
     Map,
     PowerSet,
@@ -552,10 +553,18 @@ class Evaluator:
     def _set_filter(self, node: tree.SetFilter, environment: Environment, step: Step) -> Value:
         chosen = []
         names = node.bound.names
+        assert node.bound.domain is not None  # the grammar has no unbounded filter
+        base = self.value(node.bound.domain, environment, step)
+        if is_set(base) and not is_finite(base):
+            return InfiniteSet(node.span.text, lambda item: member(item, base) and self._satisfies(node, item, environment, step))
         for inner in self.bindings((node.bound,), environment, step):
             if self.truth(node.predicate, inner, step):
                 chosen.append(tuple(inner[name] for name in names) if node.bound.tuple_pattern else inner[names[0]])
         return frozenset(chosen)
+
+    def _satisfies(self, node: tree.SetFilter, item: Value, environment: Environment, step: Step) -> bool:
+        chosen = self._unpacked(node.bound, item) if node.bound.tuple_pattern else {node.bound.names[0]: item}
+        return self.truth(node.predicate, {**environment, **chosen}, step)
 
     def _set_map(self, node: tree.SetMap, environment: Environment, step: Step) -> Value:
         items = [concrete(self.value(node.body, inner, step)) for inner in self.bindings(node.bounds, environment, step)]

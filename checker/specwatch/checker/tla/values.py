@@ -136,7 +136,7 @@ class Interval(SetValue):
 
 
 class InfiniteSet(SetValue):
-    """``Nat``, ``Int``, ``Real`` or ``STRING``."""
+    """``Nat``, ``Int``, ``Real``, ``STRING``, or a set that is made of such a one; ``name`` is for sentences."""
 
     __slots__ = ("name", "test")
     finite = False
@@ -245,7 +245,7 @@ class RecordSet(SetValue):
 
     def contains(self, value: Value) -> bool:
         record = as_function(value, "a set of records")
-        if type(record) is not Map or record.keys() != self.fields.keys():
+        if type(record) is not Map or len(record) != len(self.fields) or any(name not in record for name in self.fields):
             return False
         return all(member(record[name], allowed) for name, allowed in self.fields.items())
 
@@ -325,10 +325,20 @@ class LazyFunction:
 # --- canonical forms ------------------------------------------------------------------------------------------------
 
 
+LARGEST_SET = 2_000_000
+"""The most elements that a set by rule is listed to. A set of this size takes a few hundred megabytes."""
+
+
+def _listable(value: SetValue) -> SetValue:
+    if value.finite and value.size() > LARGEST_SET:
+        raise ValueProblem(f"the set has {value.size():,} elements, and at most {LARGEST_SET:,} are listed")
+    return value
+
+
 def concrete(value: Value) -> Value:
     """The canonical form of a value that may be a rule: listed sets and functions; infinite ones are returned as they are."""
     if isinstance(value, SetValue):
-        return frozenset(value.listed()) if value.finite else value
+        return frozenset(_listable(value).listed()) if value.finite else value
     if type(value) is LazyFunction:
         if not is_finite(value.domain):
             return value
@@ -440,8 +450,8 @@ def elements(value: Value) -> tuple[Value, ...]:
         return _sorted(value) if len(value) > 1 else tuple(value)
     if isinstance(value, SetValue):
         if isinstance(value, (Interval, PowerSet, ProductSet)):
-            return tuple(value.listed())
-        return _sorted(frozenset(value.listed()))
+            return tuple(_listable(value).listed())
+        return _sorted(frozenset(_listable(value).listed()))
     raise ValueProblem(f"{kind_in_words(value)} stands where a set is needed")
 
 
@@ -483,6 +493,9 @@ def is_subset(left: Value, right: Value) -> bool:
 
 
 def union(left: Value, right: Value) -> Value:
+    r"""``left \union right``; with an infinite side a set by rule: ``Nat \union {-1}`` has members, and is not listed."""
+    if is_set(left) and is_set(right) and not (is_finite(left) and is_finite(right)):
+        return InfiniteSet("the union", lambda value: member(value, left) or member(value, right))
     left, right = listed_set(left, "\\union"), listed_set(right, "\\union")
     result = left | right
     if left and right:
@@ -503,7 +516,7 @@ def listed_set(value: Value, operator: str) -> frozenset[Value]:
     if type(value) is frozenset:
         return value
     if isinstance(value, SetValue):
-        return frozenset(value.listed())
+        return frozenset(_listable(value).listed())
     raise ValueProblem(f"{operator} is applied to {kind_in_words(value)}, not to a set")
 
 

@@ -82,7 +82,7 @@ def select(items: Value, test: Callable[[Value], Value]) -> Value:
 
 MODULE = StandardModule(
     "Sequences",
-    ("Naturals",),
+    (),
     {
         "Seq": Builtin(1, seq),
         "Len": Builtin(1, length),
