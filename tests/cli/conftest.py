@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +52,15 @@ def events(*steps: str, **fields: Any) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-@dataclass
 class Queue:
     """The files of the example, in a folder of its own."""
 
-    folder: Path
+    module = MODULE
+    config_text = CONFIG
+    events = staticmethod(events)
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     @property
     def spec(self) -> str:

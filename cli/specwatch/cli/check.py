@@ -16,9 +16,8 @@ from .units import Share
 
 if TYPE_CHECKING:
     from specwatch.checker.api import Options
-    from specwatch.collector.binding import Binding
-
     from specwatch.checker.verdict import Verdict
+    from specwatch.collector.binding import Binding
 
 
 def _names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -105,7 +104,6 @@ def command(target: str, logs: tuple[str, ...], **given: Any) -> int:
     or log.
     """
     from specwatch.checker.api import judge, load_spec
-
     from specwatch.collector.assemble import collect
 
     asked = job(target, logs, config=given["config"], binding=given["binding"], format=given["format"])
@@ -129,7 +127,12 @@ def command(target: str, logs: tuple[str, ...], **given: Any) -> int:
     verdict = judge(spec, collected.behaviours, _options(asked.target.binding, given), collected.ledger)
     verdict.inputs = collected.inputs
     verdict.legend = collected.legend
-    verdict.assumptions = [*asked.notes, *collected.assumptions, *verdict.assumptions]
+    verdict.assumptions = [
+        *asked.notes,
+        *collected.assumptions,
+        *_bounds_not_applied(asked.target.binding, given),
+        *verdict.assumptions,
+    ]
     if given["allow_inconclusive"] is not None:
         allow_inconclusive(verdict, given["allow_inconclusive"])
     _print(verdict, given)
@@ -158,9 +161,22 @@ def _refuse_unsupported(binding: Binding | None, given: dict[str, Any]) -> None:
     start = given["start"] or (binding.start if binding else None) or "init"
     if start != "init":
         raise Refused(f"start = {start} is not supported yet", hint="a log that begins with the run has --start init")
+    for name, hidden in (binding.hidden if binding else {}).items():
+        if hidden.when is not None:
+            raise Refused(f"hidden.{name}.when is not supported yet", file=binding.path if binding else None)
     scope = given["scope"] or (binding.scope if binding else None) or "run"
     if scope != "run":
         raise Refused(f"scope = {scope} is not supported yet", hint="--scope run judges all keys together")
+
+
+def _bounds_not_applied(binding: Binding | None, given: dict[str, Any]) -> list[str]:
+    """The time bounds of hidden actions: without them more is explained, which a reader must know."""
+    inserted = given["hidden"]
+    return [
+        f"{name} may happen at any time: its bounds (min, max) are not applied yet"
+        for name, hidden in (binding.hidden if binding else {}).items()
+        if (hidden.min is not None or hidden.max is not None) and (inserted is None or name in inserted)
+    ]
 
 
 def _options(binding: Binding | None, given: dict[str, Any]) -> Options:

@@ -68,7 +68,6 @@ def command(
     config asks for was not checked; 4: the spec has an error.
     """
     from specwatch.checker.api import load_spec
-
     from specwatch.checker.explore import explore
 
     target = resolve(spec, config=config)

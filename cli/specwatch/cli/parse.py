@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from .app import Subcommand
 from .errors import Several
 from .output import output_options, write, write_json
+
+if TYPE_CHECKING:
+    from specwatch.checker.tla.modules import Program
 
 
 @click.command("parse", cls=Subcommand)
@@ -18,7 +23,6 @@ def command(files: tuple[str, ...], tree: bool, json: bool, quiet: bool, no_colo
 
     Every FILE is looked at, also after an error. Exit code 0: all are well-formed; 4: not all.
     """
-    from specwatch.checker.tla.show import show_tree
 
     from specwatch.checker.tla.modules import load
 
@@ -27,7 +31,7 @@ def command(files: tuple[str, ...], tree: bool, json: bool, quiet: bool, no_colo
     for file in files:
         try:
             program = load(file)
-            good.append({"file": file, "module": program.root.name, "tree": show_tree(program.root) if tree else None})
+            good.append({"file": file, "module": program.root.name, "tree": _tree(program) if tree else None})
         except Exception as error:
             errors.append(error)
     if errors and json:
@@ -42,3 +46,9 @@ def command(files: tuple[str, ...], tree: bool, json: bool, quiet: bool, no_colo
     if errors:
         raise Several(errors)
     return 0
+
+
+def _tree(program: Program) -> str:
+    from specwatch.checker.tla.show import show_tree
+
+    return show_tree(program.root)

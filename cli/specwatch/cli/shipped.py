@@ -32,6 +32,4 @@ def binding_path(name: str) -> Path:
         return specs_folder() / name / "binding.toml"
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"the shipped names are: {', '.join(known) or 'none'}"
-    raise Refused(
-        f"no shipped spec is called {name!r}", hint=f"{hint} A path to a .tla file or a binding (.toml) works too."
-    )
+    raise Refused(f"no shipped spec is called {name!r}", hint=f"{hint} (or give the path of a .tla or .toml file)")

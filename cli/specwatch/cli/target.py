@@ -119,9 +119,7 @@ def _config(config: str | None, spec: Path) -> str | None:
     if config is None:
         return None
     path = Path(config)
-    if not path.exists() and (spec.parent / config).is_file():
-        path = spec.parent / config
-    return str(_existing(path, ".cfg"))
+    return str(_existing(path if path.exists() else spec.parent / config, ".cfg"))
 
 
 def _beside(spec: Path) -> str | None:
