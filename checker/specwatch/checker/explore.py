@@ -55,6 +55,8 @@ class Exploration(msgspec.Struct, kw_only=True):
     invariant: str | None = None
     trace: list[TraceStep] = []
     unchecked: list[str] = []
+    notes: list[str] = []
+    """What the config asks for and the search does without, and why that changes no answer."""
     message: str | None = None
     seconds: float = 0.0
 
@@ -125,6 +127,11 @@ def explore(
     search = _Search(spec)
     began = clock()
     current: State | None = None
+    notes = [
+        f"{what} {named.name} is not applied: every state is explored, and the counts are those without it"
+        for named, what in ((spec.config.symmetry, "SYMMETRY"), (spec.config.view, "VIEW"))
+        if named is not None
+    ] + spec.warnings
 
     def result(outcome: Outcome, **more: object) -> Exploration:
         unchecked = list(spec.unchecked) if outcome == "pass" else []
@@ -135,6 +142,7 @@ def explore(
             distinct=len(search.reached),
             depth=search.depth,
             unchecked=unchecked,
+            notes=notes,
             seconds=clock() - began,
             **more,  # type: ignore[arg-type]
         )
@@ -150,10 +158,10 @@ def explore(
         inside = spec.in_constraints(state)
         if inside:
             search.reached[state] = way
+            search.depth = max(search.depth, depth)
         else:
             search.outside[state] = way
         current = state
-        search.depth = max(search.depth, depth)
         step = Step(spec.mapping(state))
         for invariant in spec.invariants:
             if not spec.holds(invariant.expression, step):

@@ -174,12 +174,17 @@ class Spec:
                 where = f"{place.file}:{place.line}: " if place else ""
                 self.warnings.append(f"{where}{name} is no constant of {program.root.name}: ignored{self._near(name, program.constants)}")
         for name, target in replaced.items():
-            if target not in program.definitions and target not in program.builtins:
+            place = self.config.replacements[name].span
+            definition = program.definitions.get(target)
+            if definition is None and target not in program.builtins:
                 raise TlaConfigError(
                     f"{name} <- {target}: there is no definition of {target}",
-                    self.config.replacements[name].span,
+                    place,
                     hint=self._near(target, program.definitions).removeprefix("; ") or None,
                 )
+            takes, needed = _arity(program, target), _arity(program, name)
+            if takes != needed:
+                raise TlaConfigError(f"{name} <- {target}: {name} takes {needed} arguments, and {target} takes {takes}", place)
 
     @staticmethod
     def _near(name: str, names: Mapping[str, object]) -> str:
@@ -270,6 +275,15 @@ class Spec:
             _is_temporal(node) or (isinstance(node, tree.Name) and node.name != name and self._is_temporal_name(node.name))
             for node in tree.walk(definition.body)
         )
+
+
+def _arity(program: Program, name: str) -> int:
+    definition = program.definitions.get(name)
+    if definition is not None:
+        return len(definition.parameters) if isinstance(definition, tree.Definition) else 0
+    if name in program.constants:
+        return program.constants[name].arity
+    return program.builtins[name].arity if name in program.builtins else 0
 
 
 def _is_temporal(node: tree.Node) -> bool:

@@ -21,6 +21,10 @@ _IN_FULL = 3
 _PROSE_WIDTH = 600
 """Sentences are shown to this many characters; values to fewer."""
 
+_PARAM_WIDTH = 40
+_BEFORE_DIFFERENCE = 40
+"""How much of a changed value is shown before the place where it differs."""
+
 _LEGEND_ROWS = 20
 _GAPS = 10
 
@@ -181,8 +185,7 @@ def _timeline(finding: Finding, shorten: Shortener, paint: Paint) -> list[str]:
     if not events:
         return []
     shown = [event for _, event in events]
-    days = {rfc3339(event.time) for event in shown if event.time is not None}
-    with_date = len({str(day)[:10] for day in days}) > 1
+    clock = _Clock([event.time for event in shown if event.time is not None])
     first = events[0][0]
     last = events[-1][0]
     rows: list[tuple[str, ...]] = []
@@ -192,7 +195,7 @@ def _timeline(finding: Finding, shorten: Shortener, paint: Paint) -> list[str]:
             rows.append(_hidden_row(step, shorten))
             marks.append("·")
         failing = number == finding.at and finding.verdict in ("violates", "diverges")
-        rows.append(_event_row(number, event, with_date, shorten))
+        rows.append(_event_row(number, event, clock, shorten))
         marks.append("▶" if failing else " ")
     for step in (step for step in finding.hidden if step.before > last):
         rows.append(_hidden_row(step, shorten))
@@ -208,15 +211,15 @@ def _timeline(finding: Finding, shorten: Shortener, paint: Paint) -> list[str]:
     return lines
 
 
-def _event_row(number: int, event: Event, with_date: bool, shorten: Shortener) -> tuple[str, ...]:
-    params = "  ".join(f"{readable(name)}={shorten(value_text(value))}" for name, value in event.params.items())
+def _event_row(number: int, event: Event, clock: _Clock, shorten: Shortener) -> tuple[str, ...]:
+    params = _params(((name, value_text(value)) for name, value in event.params.items()), shorten)
     place = f"{readable(PurePath(event.source.file).name)}:{event.source.line}" if event.source else ""
-    when = "" if event.time is None else _clock_time(event.time, with_date)
+    when = "" if event.time is None else clock(event.time)
     return (str(number), when, shorten(event.emitter or ""), readable(event.action), params, place)
 
 
 def _hidden_row(step: HiddenStep, shorten: Shortener) -> tuple[str, ...]:
-    params = "  ".join(f"{readable(name)}={shorten(_unquoted(value))}" for name, value in step.params.items())
+    params = _params(((name, _unquoted(value)) for name, value in step.params.items()), shorten)
     return ("", "(hidden)", "", readable(step.action), params, f"inserted: needed before event {step.before}")
 
 
@@ -224,14 +227,26 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' and '"' not in value[1:-1] else value
 
 
-def _clock_time(nanoseconds: int, with_date: bool) -> str:
-    text = rfc3339(nanoseconds)
-    if isinstance(text, float):
-        return str(text)
-    day, _, clock = text.rstrip("Z").partition("T")
-    whole, _, part = clock.partition(".")
-    clock = f"{whole}.{part or '000'}"
-    return f"{day} {clock}" if with_date else clock
+def _params(params: Iterable[tuple[str, str]], shorten: Shortener) -> str:
+    return "  ".join(f"{readable(name)}={shorten(value, _PARAM_WIDTH)}" for name, value in params)
+
+
+class _Clock:
+    """Writes times of day: with the date where they are of several days, in milliseconds where these tell them apart."""
+
+    def __init__(self, times: list[int]) -> None:
+        self._with_date = len({str(rfc3339(time))[:10] for time in times}) > 1
+        different = len(set(times))
+        self._digits = next((n for n in (3, 6) if len({time // 10 ** (9 - n) for time in times}) == different), 9)
+
+    def __call__(self, time: int) -> str:
+        text = rfc3339(time)
+        if isinstance(text, float):
+            return str(text)
+        day, _, clock = text.rstrip("Z").partition("T")
+        whole, _, part = clock.partition(".")
+        clock = f"{whole}.{part.ljust(self._digits, '0')[: self._digits]}"
+        return f"{day} {clock}" if self._with_date else clock
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -281,7 +296,7 @@ def _change(finding: Finding, why: Explanation, shorten: Shortener) -> list[str]
     if why.state_change:
         label = "state before → after:"
         changes = why.state_change.items()
-        rows = [("", shorten(expression), " → ".join(map(shorten, values))) for expression, values in changes]
+        rows = [("", shorten(name), " → ".join(map(shorten, _different(values)))) for name, values in changes]
     else:
         label = "initial state:" if finding.at == 0 else "state before:"
         rows = [("", f"{shorten(name)} = {shorten(value)}") for name, value in why.state_before.items()]
@@ -289,6 +304,15 @@ def _change(finding: Finding, why: Explanation, shorten: Shortener) -> list[str]
         return []
     rows[0] = (label, *rows[0][1:])
     return [f"  {row}" for row in _table(rows)]
+
+
+def _different(values: list[str]) -> list[str]:
+    """Values from shortly before where they begin to differ: in a large state that is what matters."""
+    columns = enumerate(zip(*values, strict=False))
+    same = next((index for index, characters in columns if len(set(characters)) > 1), 0)
+    if same <= 2 * _BEFORE_DIFFERENCE:
+        return values
+    return [f"…{value[same - _BEFORE_DIFFERENCE :]}" for value in values]
 
 
 # --- the account
@@ -339,6 +363,9 @@ def _losses(ledger: Ledger) -> list[str]:
         lines.append(f"  gap: {readable(gap.emitter)} lacks seq {numbers}")
     if len(ledger.gaps) > _GAPS:
         lines.append(f"  … and {len(ledger.gaps) - _GAPS:,} more gaps")
-    lines.extend(f"  rule that never matched: {readable(rule)}" for rule in ledger.unused_rules)
+    if ledger.unused_rules:
+        # A rule's place follows its name after a comma; a binding for several kinds of log has many such rules.
+        rules = ", ".join(rule.partition(", ")[0] for rule in ledger.unused_rules)
+        lines.append(f"  never matched: {readable(rules, _PROSE_WIDTH)}")
     lines.extend(f"  bound: {readable(bound)}" for bound in ledger.bounds)
     return lines

@@ -95,13 +95,12 @@ def _is_bound(tokens: list[Token], index: int, opener: str) -> bool:
     """Whether ``x, y \\in`` or ``<<x, y>> \\in`` begins at the index (or ``x, y |->``, where the ``\\in`` is missing)."""
     if tokens[index].kind == "<<":
         depth = 0
-        while True:
+        while tokens[index].kind in ("<<", ">>", "NAME", ","):
             depth += {"<<": 1, ">>": -1}.get(tokens[index].kind, 0)
-            if tokens[index].kind == "EOF":
-                return False
             index += 1
             if depth == 0:
                 return tokens[index].kind == r"\in"
+        return False
     first = index
     while tokens[index].kind == "NAME":
         after = tokens[index + 1].kind

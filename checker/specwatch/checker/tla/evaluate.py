@@ -827,7 +827,8 @@ class Evaluator:
                 name = node.operator.name
                 core = name in self._core and name not in self.program.definitions and name != "UNCHANGED"
                 # `x = e` and `x \in S` assign while an initial state is built, and a parameter may stand for a variable.
-                plain = core and (name not in ("=", "\\in") or not isinstance(node.arguments[0], (tree.Prime, tree.Name)))
+                assigns = name in ("=", "\\in", "\\subseteq")
+                plain = core and (not assigns or not isinstance(node.arguments[0], (tree.Prime, tree.Name)))
             else:
                 plain = type(node) not in self._step_rules
             self._plain[node] = plain
@@ -951,6 +952,7 @@ class Evaluator:
 
     def _target(self, node: tree.Expression, environment: Environment, step: Step) -> str | None:
         """The variable that an expression would assign: one that is primed (unprimed in Init) and has no value yet."""
+        node, environment = self._meant(node, environment)
         if step.after is not None:
             if not isinstance(node, tree.Prime):
                 return None
@@ -960,16 +962,20 @@ class Evaluator:
             return None
         return name
 
-    def _variable(self, node: tree.Expression, environment: Environment) -> str | None:
-        """The variable that a name stands for, through the parameters of the definitions around it."""
+    def _meant(self, node: tree.Expression, environment: Environment) -> tuple[tree.Expression, Environment]:
+        """What a name stands for, through the parameters of the definitions around it."""
         while isinstance(node, tree.Name):
             bound = environment.get(node.name)
-            if type(bound) is Thunk:
-                node, environment = bound.node, bound.environment
-            elif node.name in self.variables and node.name not in environment:
-                return node.name
-            else:
-                return None
+            if type(bound) is not Thunk:
+                break
+            node, environment = bound.node, bound.environment
+        return node, environment
+
+    def _variable(self, node: tree.Expression, environment: Environment) -> str | None:
+        """The variable that an expression is, if it is one."""
+        node, environment = self._meant(node, environment)
+        if isinstance(node, tree.Name) and node.name in self.variables and node.name not in environment:
+            return node.name
         return None
 
     def _steps_unchanged(self, node: tree.Expression, environment: Environment, step: Step) -> Iterator[Step]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .context import OPERAND_ENDS
 from .errors import TlaSyntaxError
 from .scan import Token
-from .source import SourceText, Span
+from .source import Columns, SourceText, Span
 
 _LISTS = {"AND_BULLET": "AND_OPEN", "OR_BULLET": "OR_OPEN"}
 _BULLETS = {"/\\": "AND_OPEN", "∧": "AND_OPEN", "\\/": "OR_OPEN", "∨": "OR_OPEN"}
@@ -48,15 +48,10 @@ _ENDED_BY = {"(": "`)`", "[": "`]`", "BOUND_BRACKET": "`]`", "{": "`}`", "BOUND_
 
 @dataclass(slots=True)
 class _Open:
-    """A list (``column`` is its bullets') or a construct (``column`` is 0) that is not yet closed."""
+    """A list, or a construct, that is not yet closed."""
 
     kind: str
     token: Token
-    column: int = 0
-
-    @property
-    def is_list(self) -> bool:
-        return self.column > 0
 
 
 def bracket(tokens: list[Token], source: SourceText) -> list[Token]:
@@ -65,74 +60,83 @@ def bracket(tokens: list[Token], source: SourceText) -> list[Token]:
     ``AND_OPEN`` and ``OR_OPEN`` stand for the first bullet, ``NEXT`` for each further one; a ``CLOSE`` has the place of the
     token that closes the list. Raises TlaSyntaxError at a token of an item that stands at or left of the item's bullet.
     """
-    found: list[Token] = []
-    stack: list[_Open] = []
+    brackets = _Brackets(source)
     for token in tokens:
+        brackets.add(token)
+    return brackets.found
+
+
+class _Brackets:
+    def __init__(self, source: SourceText) -> None:
+        self.source = source
+        self.columns = Columns(source)
+        self.found: list[Token] = []
+        self.stack: list[_Open] = []
+        # The lists among the stack: where each stands in it, and the column of its bullets. Columns ascend.
+        self.lists: list[tuple[int, int]] = []
+
+    def add(self, token: Token) -> None:
         kind = token.kind
-        is_next = False
         if kind in _BREAKS:
-            _close(found, stack, token, 0)
-        else:
-            if kind in _LET_BREAKS:
-                lets = [depth for depth, opened in enumerate(stack) if opened.kind == "LET"]
-                _close(found, stack, token, lets[-1] + 1 if lets else 0)
-            is_next = _apply_columns(found, stack, token, source)
-        if is_next:
-            found.append(token._replace(kind="NEXT"))
-            continue
-        if kind in _CLOSERS and not (kind == "[]" and not _ends_operand(found)):
-            _apply_closer(found, stack, token)
+            self._close(token, 0)
+        elif kind in _LET_BREAKS:
+            depth = len(self.stack)
+            while depth and self.stack[depth - 1].kind != "LET":
+                depth -= 1
+            self._close(token, depth)
+        if self._is_next_bullet(token):
+            self.found.append(token._replace(kind="NEXT"))
+            return
+        if kind in _CLOSERS and not (kind == "[]" and not self._follows_operand()):
+            self._close_around(token)
         elif kind == "CASE" or kind in _OPENERS:
-            stack.append(_Open(kind, token))
+            self.stack.append(_Open(kind, token))
         elif kind in _LISTS:
             token = token._replace(kind=_LISTS[kind])
-            stack.append(_Open(token.kind, token, source.position(token.start)[1]))
-        found.append(token)
-    return found
+            self.lists.append((len(self.stack), self.columns.of(token.start)))
+            self.stack.append(_Open(token.kind, token))
+        self.found.append(token)
 
+    def _follows_operand(self) -> bool:
+        return bool(self.found) and (self.found[-1].kind in OPERAND_ENDS or self.found[-1].kind == "CLOSE")
 
-def _ends_operand(found: list[Token]) -> bool:
-    return bool(found) and (found[-1].kind in OPERAND_ENDS or found[-1].kind == "CLOSE")
+    def _close(self, by: Token, depth: int) -> None:
+        """Closes all that was opened above a depth of the stack."""
+        while self.lists and self.lists[-1][0] >= depth:
+            self.lists.pop()
+            self.found.append(by._replace(kind="CLOSE"))
+        del self.stack[depth:]
 
+    def _is_next_bullet(self, token: Token) -> bool:
+        """Closes the lists that end at the token; True if it is the next bullet of one."""
+        while self.lists:
+            depth, column_of_bullets = self.lists[-1]
+            column = self.columns.of(token.start)
+            if column > column_of_bullets:
+                return False
+            innermost = self.stack[depth]
+            is_next = column == column_of_bullets and _BULLETS.get(token.text) == innermost.kind
+            inside = [opened for opened in self.stack[depth + 1 :] if opened.kind != "CASE"]
+            continues_case = token.kind == "[]" and len(self.stack) > depth + 1 and self._follows_operand()
+            if inside or continues_case:
+                raise _misplaced(token, innermost, inside[-1] if inside else self.stack[-1], is_next, self.source)
+            if is_next:
+                self._close(token, depth + 1)
+                return True
+            self._close(token, depth)
+        return False
 
-def _close(found: list[Token], stack: list[_Open], by: Token, depth: int) -> None:
-    """Closes all that was opened above a depth of the stack."""
-    while len(stack) > depth:
-        if stack.pop().is_list:
-            found.append(by._replace(kind="CLOSE"))
-
-
-def _apply_columns(found: list[Token], stack: list[_Open], token: Token, source: SourceText) -> bool:
-    """Closes the lists that end at the token; True if it is the next bullet of one."""
-    while True:
-        depth = len(stack) - 1
-        while depth >= 0 and not stack[depth].is_list:
+    def _close_around(self, token: Token) -> None:
+        """Closes the lists and CASEs that stand inside the construct which the token continues or ends."""
+        depth = len(self.stack)
+        while depth and self.stack[depth - 1].kind in ("AND_OPEN", "OR_OPEN", "CASE"):
+            if self.stack[depth - 1].kind == "CASE" and token.kind in _CASE_PARTS:
+                break
             depth -= 1
-        if depth < 0:
-            return False
-        innermost = stack[depth]
-        column = source.position(token.start)[1]
-        if column > innermost.column:
-            return False
-        is_next = column == innermost.column and _BULLETS.get(token.text) == innermost.kind
-        inside = [opened for opened in stack[depth + 1 :] if opened.kind != "CASE"]
-        if inside or (len(stack) > depth + 1 and token.kind == "[]" and _ends_operand(found)):
-            raise _misplaced(token, innermost, inside[-1] if inside else stack[-1], is_next, source)
-        _close(found, stack, token, depth + 1)
-        if is_next:
-            return True
-        _close(found, stack, token, depth)
-
-
-def _apply_closer(found: list[Token], stack: list[_Open], token: Token) -> None:
-    kind = token.kind
-    depth = len(stack)
-    while depth and (stack[depth - 1].is_list or (stack[depth - 1].kind == "CASE" and kind not in _CASE_PARTS)):
-        depth -= 1
-    _close(found, stack, token, depth)
-    if stack and kind in _OPENERS.get(stack[-1].kind, ()):
-        if kind in _ENDS or (kind == ":" and stack[-1].kind in _QUANTIFIERS):
-            stack.pop()
+        self._close(token, depth)
+        if self.stack and token.kind in _OPENERS.get(self.stack[-1].kind, ()):
+            if token.kind in _ENDS or (token.kind == ":" and self.stack[-1].kind in _QUANTIFIERS):
+                self.stack.pop()
 
 
 def _misplaced(token: Token, bullets: _Open, inside: _Open, is_next: bool, source: SourceText) -> TlaSyntaxError:

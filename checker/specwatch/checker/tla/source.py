@@ -32,19 +32,43 @@ class SourceText:
     def position(self, offset: int) -> tuple[int, int]:
         """The 1-based (line, column) of an offset."""
         line = self.line(offset)
-        column = 0
-        for character in self.text[self._starts[line - 1] : offset]:
-            if character == "\t":
-                column += 8 - column % 8
-            else:
-                column += 2 if ord(character) > 0xFFFF else 1
-        return line, column + 1
+        return line, _advance(self.text[self._starts[line - 1] : offset], 0) + 1
 
     def line_text(self, line: int) -> str:
         """The text of a 1-based line, without its end."""
         start = self._starts[line - 1]
         end = self._starts[line] if line < len(self._starts) else len(self.text)
         return self.text[start:end].rstrip("\r\n")
+
+
+class Columns:
+    """Columns of offsets that mostly ascend: each stretch of a line is counted once, however long the line."""
+
+    def __init__(self, source: SourceText) -> None:
+        self._source = source
+        self._offset = 0
+        self._column = 0
+        self._line_end = 0
+
+    def of(self, offset: int) -> int:
+        """The 1-based column of an offset."""
+        if not self._offset <= offset < self._line_end:
+            starts = self._source._starts
+            line = self._source.line(offset)
+            self._offset, self._column = starts[line - 1], 0
+            self._line_end = starts[line] if line < len(starts) else len(self._source.text) + 1
+        self._column = _advance(self._source.text[self._offset : offset], self._column)
+        self._offset = offset
+        return self._column + 1
+
+
+def _advance(text: str, column: int) -> int:
+    for character in text:
+        if character == "\t":
+            column += 8 - column % 8
+        else:
+            column += 2 if ord(character) > 0xFFFF else 1
+    return column
 
 
 @dataclass(frozen=True, slots=True)
