@@ -6,28 +6,29 @@ back behaviours with the account of what was read, left out and lost.
 
 from __future__ import annotations
 
+import gc
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
-from typing import IO, Any
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import islice
+from typing import IO
 
 import msgspec
 
 from specwatch.checker.behaviour import Behaviour, Event, Gap, Input, Json, Ledger, Loss, Order, Scope, Start
 
-from .binding import Binding, Ignored, Mapper, with_settings
+from .binding import Binding, with_settings
 from .constants import constants_from, intern
-from .decode import DECODERS, LOOK_AT, Broken, Record, detect
-from .errors import CollectorError
-from .receive.tail import Log, find
+from .decode import DECODERS
+from .errors import CollectorError, at
+from .reading import LogRead, Reading, Unread
+from .receive.tail import find
 from .times import duration
-
-EXAMPLES = 3
 
 
 class Collected(msgspec.Struct, kw_only=True):
-    """What the logs of one command hold. ``behaviours`` has one entry a run, an empty one where there are no events."""
+    """What the logs of one command hold. ``behaviours`` has one entry a run, or a single one without events."""
 
     behaviours: list[Behaviour]
     ledger: Ledger
@@ -35,7 +36,7 @@ class Collected(msgspec.Struct, kw_only=True):
     constants: dict[str, Json] = {}
     """Constants of the spec that the binding takes from the log. A set is ``{"#set": [...]}``, sorted."""
     legend: dict[str, str] = {}
-    """Interned ids: the integer as text → the id in the log (``param=integer`` where several parameters are interned)."""
+    """Interned ids: the integer as text → the id in the log (``param=integer`` if several parameters are interned)."""
     assumptions: list[str] = []
     fault_events: list[Event] = []
     """Events of lane ``fault`` or ``emitter``: kept, and no steps."""
@@ -55,9 +56,9 @@ def collect(
 ) -> Collected:
     """Read logs and assemble their events into behaviours. What is given here overrides the binding.
 
-    ``paths`` are files, directories, globs or ``-``; ``format`` is a decoder's name or ``auto``; ``skew`` is a duration.
-    Raises ``CollectorError`` for what cannot be read, for a log in which nothing is a record, and where the order of the
-    events cannot be known.
+    ``paths`` are files, directories, globs or ``-``; ``format`` is a decoder or ``auto``; ``skew`` is a duration.
+    Raises ``CollectorError`` for what cannot be read, for a log in which nothing is a record, and where the order of
+    the events cannot be known.
     """
     binding = binding or Binding()
     if (scope or binding.scope) == "key":
@@ -66,9 +67,10 @@ def collect(
     if format != "auto" and format not in DECODERS:
         raise CollectorError(f"there is no format {format!r}", hint=f"formats: auto, {', '.join(DECODERS)}")
     assumptions = with_settings(binding, settings or {})
-    reading = _Reading(binding, format)
-    for log in find(paths, stdin):
-        reading.read(log)
+    reading = Reading(binding, format)
+    with _without_garbage_collection():
+        for log in find(paths, stdin):
+            reading.read(log)
     reading.finish()
 
     order = order or binding.order or _default_order(reading)
@@ -76,159 +78,38 @@ def collect(
         assumptions.append(_ordered_by_time(binding.skew if skew is None else duration(skew)))
     assembling = _Assembling(reading, order, start or binding.start or "init")
     behaviours = assembling.behaviours()
-    events = [event for behaviour in behaviours for event in behaviour.events]
-    legend = intern(binding, events)
+    legend = intern(binding, behaviours)
     return Collected(
         behaviours=behaviours,
         ledger=reading.ledger,
         inputs=reading.inputs,
-        constants=constants_from(binding, events),
+        constants=constants_from(binding, behaviours),
         legend=legend,
         assumptions=assumptions,
-        fault_events=[event for event in reading.events if event.lane is not None],
+        fault_events=assembling.fault_events(),
     )
 
 
-class _Unread(msgspec.Struct):
-    """The first record of a log that could not be read, and how many more there are."""
-
-    index: int
-    """How many events had been read before it, in all logs."""
-    what: str
-    more: int = 0
-
-
-class _LogRead(msgspec.Struct):
-    """The part of ``events`` that one log gave."""
-
-    name: str
-    first: int
-    end: int
-    unread: _Unread | None = None
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Reading makes no cycles, and looking for them among a million growing events would nearly double its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
-class _Reading:
-    """All logs, read one after the other into one list of events in the order of arrival."""
-
-    def __init__(self, binding: Binding, format: str) -> None:
-        self.binding = binding
-        self.format = format
-        self.ledger = Ledger()
-        self.inputs: list[Input] = []
-        self.events: list[Event] = []
-        self.logs: list[_LogRead] = []
-        self._digests: set[bytes] = set()
-        self._mapper = Mapper(binding)
-
-    def read(self, log: Log) -> None:
-        """Read a log to its end. One that has been read already, under whatever name or compression, is counted only."""
-        ledger = Ledger()
-        part = _LogRead(log.name, len(self.events), 0)
-        lines = log.lines()
-        head = list(islice(lines, LOOK_AT))
-        name = self.format
-        if name == "auto":
-            name = detect((line for _, line in head), has_rules=bool(self.binding.rules))
-        self._decode(log, DECODERS[name](log.name, chain(head, lines)), ledger, part)
-        part.end = len(self.events)
-        self.inputs.append(Input(log.name, log.sha256))
-        if log.digest in self._digests and ledger.read:
-            del self.events[part.first :]
-            self.ledger.read += ledger.read
-            self.ledger.duplicate += ledger.read
-            return
-        self._digests.add(log.digest)
-        self._add(ledger)
-        self.logs.append(part)
-
-    def _decode(
-        self, log: Log, decoded: Iterator[Event | Record | Broken], ledger: Ledger, part: _LogRead
-    ) -> None:
-        binding, events = self.binding, self.events
-        empty = 0
-        first: Broken | None = None
-        for item in decoded:
-            ledger.read += 1
-            outcome: Event | Ignored | Broken | None
-            outcome = self._mapper.event(item, log.name) if isinstance(item, Record) else item
-            if isinstance(outcome, Event):
-                if binding.key is not None and outcome.key is None:
-                    outcome.key = binding.key.of(outcome.params)
-                ledger.mapped += 1
-                events.append(outcome)
-            elif isinstance(outcome, Broken):
-                if outcome.text.strip() == b"{}":
-                    empty += 1
-                first = first or outcome
-                self._unread(log, outcome, ledger, part)
-            elif outcome is None:
-                ledger.unmatched += 1
-                self._unmatched(log.name, item, ledger)
-            else:
-                ledger.ignored[outcome.reason] = ledger.ignored.get(outcome.reason, 0) + 1
-        if first is not None and ledger.read == ledger.unparsed:
-            if empty < ledger.unparsed:
-                raise self._nothing_read(log, first)
-            # Objects that say nothing, and nothing else: there is nothing to check, and nothing was lost.
-            ledger.unmatched, ledger.unparsed, ledger.unparsed_examples, part.unread = empty, 0, [], None
-
-    def _unread(self, log: Log, broken: Broken, ledger: Ledger, part: _LogRead) -> None:
-        ledger.unparsed += 1
-        what = f"{log.name}:{broken.line} {log.notes.get(broken.line, broken.why)}"
-        if len(ledger.unparsed_examples) < EXAMPLES:
-            ledger.unparsed_examples.append(what)
-        if part.unread is None:
-            part.unread = _Unread(len(self.events), what)
-        else:
-            part.unread.more += 1
-
-    def _unmatched(self, file: str, item: Any, ledger: Ledger) -> None:
-        if len(ledger.unmatched_examples) < EXAMPLES or self.binding.unmatched == "error":
-            text = msgspec.json.encode(item.fields, enc_hook=float).decode()
-            shown = text if len(text) <= 160 else text[:157] + "..."
-            ledger.unmatched_examples.append(f"{file}:{item.line}: {shown}")
-            if self.binding.unmatched == "error":
-                raise CollectorError(
-                    f"no rule of the binding speaks of this record: {shown}",
-                    file=file,
-                    line=item.line,
-                    hint='add a rule for it, or one with ignore = "why"; unmatched = "count" lets it pass',
-                )
-
-    def _nothing_read(self, log: Log, first: Broken) -> CollectorError:
-        hint = "a log of native events has one JSON object a line, with an action"
-        if self.binding.rules:
-            hint = "the binding reads JSON lines; is this log in another format?"
-        elif first.text.lstrip().startswith(b"{"):
-            hint += "; other JSON lines need a binding that says which record is which action"
-        why = log.notes.get(first.line, first.why)
-        return CollectorError(
-            f"nothing in this log could be read: line {first.line} {why}", file=log.name, line=first.line, hint=hint
-        )
-
-    def _add(self, part: Ledger) -> None:
-        whole = self.ledger
-        for count in ("read", "mapped", "unmatched", "unparsed"):
-            setattr(whole, count, getattr(whole, count) + getattr(part, count))
-        for reason, count_of in part.ignored.items():
-            whole.ignored[reason] = whole.ignored.get(reason, 0) + count_of
-        whole.unmatched_examples += part.unmatched_examples[: EXAMPLES - len(whole.unmatched_examples)]
-        whole.unparsed_examples += part.unparsed_examples[: EXAMPLES - len(whole.unparsed_examples)]
-
-    def finish(self) -> None:
-        self.ledger.unused_rules = self._mapper.unused_rules()
-        if not all(event.seq is not None for event in self.events if event.lane is None):
-            self.ledger.loss = "unmeasurable"
-
-
-def _default_order(reading: _Reading) -> Order:
+def _default_order(reading: Reading) -> Order:
     logs = [part for part in reading.logs if any(reading.events[i].lane is None for i in range(part.first, part.end))]
     if len(logs) <= 1:
         return "total"
     for event in reading.events:
         if event.time is None and event.lane is None:
-            raise _error_at(
-                event,
+            raise at(
+                event.source,
                 f"the order of {len(logs)} logs is not known: this event has no time",
                 "say --order total (one log after the other as named) or --order emitter (seq within an emitter)",
             )
@@ -247,14 +128,14 @@ Unit = tuple[str, str | None, str | None]
 class _Assembling:
     """Duplicates, order and losses. Events are known by their index in the order of arrival."""
 
-    def __init__(self, reading: _Reading, order: Order, start: Start) -> None:
+    def __init__(self, reading: Reading, order: Order, start: Start) -> None:
         self.reading = reading
         self.events = reading.events
         self.order = order
         self.start = start
         self.dropped: set[int] = set()
         self.boots = _boots(self.events)
-        self.units = self._units()
+        self.units = self._irregular_units()
 
     def behaviours(self) -> list[Behaviour]:
         """One behaviour a run, sorted by run; the one without a run comes first."""
@@ -265,41 +146,71 @@ class _Assembling:
         for part in self.reading.logs:
             if part.unread is not None:
                 self._lose_unread(part, part.unread, positions, losses)
-        for detail, indices in conflicts:
-            for run in {self.events[index].run for index in indices}:
-                settled = 0 if self.order == "emitter" else min(max(0, positions.place(index)) for index in indices)
-                losses.setdefault(run, []).append(Loss(reason="unparsed", settled=settled, detail=detail))
-        for unit, indices in self.units.items():
-            self._lose_gaps(unit, indices, positions, losses)
+        for run, indices, detail in conflicts:
+            settled = 0 if self.order == "emitter" else max(0, min(positions.place(index) for index in indices))
+            self._lose(Loss(reason="unparsed", settled=settled, detail=detail), run, losses)
+        for unit, numbered in sorted(self.units.items(), key=lambda pair: str(pair[0])):
+            self._lose_gaps(unit, numbered, positions, losses)
         order: Order = "emitter" if self.order == "emitter" else "total"
         return [
-            Behaviour(events=[self.events[index] for index in indices], order=order, run=run, losses=losses[run])
+            Behaviour(
+                events=self._in_order(indices),
+                order=order,
+                run=run,
+                losses=sorted(losses[run], key=lambda loss: (loss.settled, loss.reason, loss.detail)),
+            )
             for run, indices in runs.items()
         ]
 
+    def _in_order(self, indices: Sequence[int]) -> list[Event]:
+        return self.events if self._plain else [self.events[index] for index in indices]
+
+    def fault_events(self) -> list[Event]:
+        """What is no step, each once, in the order of arrival."""
+        events = enumerate(self.events)
+        return [event for index, event in events if event.lane is not None and index not in self.dropped]
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether the events as they arrived are the one behaviour: then a second list of a million is spared."""
+        run = self.events[0].run if self.events else None
+        steps = all(event.lane is None and event.run == run for event in self.events)
+        return bool(self.events) and self.order == "total" and not self.dropped and steps
+
     # Numberings
 
-    def _units(self) -> dict[Unit, array[int]]:
+    def _irregular_units(self) -> dict[Unit, array[int]]:
+        """The numberings in which something is missing, double or out of order, with their events as they arrived.
+
+        The others, nearly all, need no memory.
+        """
+        latest: dict[Unit, int] = {}
+        irregular: set[Unit] = set()
+        for _, unit, seq in self._numbered():
+            # Probes begin at 1; a program that begins at 0 has lost nothing either.
+            before = latest.get(unit, min(0, seq - 1) if self.start == "init" else seq - 1)
+            if seq != before + 1:
+                irregular.add(unit)
+            latest[unit] = seq
         units: dict[Unit, array[int]] = {}
+        if irregular:
+            for index, unit, _ in self._numbered():
+                if unit in irregular:
+                    units.setdefault(unit, array("q")).append(index)
+        return units
+
+    def _numbered(self) -> Iterator[tuple[int, Unit, int]]:
         for part in self.reading.logs:
             for index in range(part.first, part.end):
                 event = self.events[index]
-                if event.seq is None:
-                    continue
-                unit = (event.emitter if event.emitter is not None else part.name, self.boots.get(index), event.run)
-                indices = units.get(unit)
-                if indices is None:
-                    indices = units[unit] = array("q")
-                indices.append(index)
-        return units
+                if event.seq is not None:
+                    emitter = part.name if event.emitter is None else event.emitter
+                    yield index, (emitter, self.boots.get(index), event.run), event.seq
 
-    def _numbered_twice(self) -> list[tuple[str, list[int]]]:
+    def _numbered_twice(self) -> list[tuple[str | None, list[int], str]]:
         """Sort every numbering, drop records that came twice, and name the numbers that two different records bear."""
-        conflicts: list[tuple[str, list[int]]] = []
+        conflicts: list[tuple[str | None, list[int], str]] = []
         for unit, indices in self.units.items():
-            seqs = [self._seq(index) for index in indices]
-            if all(left < right for left, right in zip(seqs, islice(seqs, 1, None), strict=False)):
-                continue
             by_seq = sorted(indices, key=self._seq)
             kept = array("q")
             clashes: list[tuple[int, int]] = []
@@ -315,7 +226,8 @@ class _Assembling:
                 start = end
             self.units[unit] = kept
             if clashes:
-                conflicts.append((self._clash(unit, clashes), [index for pair in clashes for index in pair]))
+                both = [index for pair in clashes for index in pair]
+                conflicts.append((unit[2], both, self._clash(unit, clashes)))
         return conflicts
 
     def _once(self, indices: list[int]) -> list[int]:
@@ -326,8 +238,7 @@ class _Assembling:
         for index in indices:
             if contents.setdefault(_content(self.events[index]), index) != index:
                 self.dropped.add(index)
-                self.reading.ledger.duplicate += 1
-                self.reading.ledger.mapped -= 1
+                self.reading.count_duplicate(self.events[index])
         return [contents[content] for content in sorted(contents)]
 
     def _clash(self, unit: Unit, clashes: list[tuple[int, int]]) -> str:
@@ -349,22 +260,28 @@ class _Assembling:
 
     # Order
 
-    def _ordered(self) -> dict[str | None, list[int]]:
-        runs: dict[str | None, list[int]] = {}
+    def _ordered(self) -> dict[str | None, Sequence[int]]:
+        if self._plain:
+            return {self.events[0].run: range(len(self.events))}
+        runs: dict[str | None, array[int]] = {}
         for part in self.reading.logs:
             for index in range(part.first, part.end):
                 event = self.events[index]
                 if event.lane is None and index not in self.dropped:
                     indices = runs.get(event.run)
                     if indices is None:
-                        indices = runs[event.run] = []
+                        indices = runs[event.run] = array("q")
                     indices.append(index)
         if not runs:
-            runs[None] = []
-        arrange = {"total": lambda indices: indices, "emitter": self._by_emitter, "time": self._by_time}[self.order]
-        return {run: arrange(runs[run]) for run in sorted(runs, key=lambda run: run or "")}
+            runs[None] = array("q")
+        return {run: self._arranged(runs[run]) for run in sorted(runs, key=lambda run: run or "")}
 
-    def _by_emitter(self, indices: list[int]) -> list[int]:
+    def _arranged(self, indices: Sequence[int]) -> Sequence[int]:
+        if self.order == "emitter":
+            return self._by_emitter(indices)
+        return self._by_time(indices) if self.order == "time" else indices
+
+    def _by_emitter(self, indices: Sequence[int]) -> list[int]:
         return [index for _, own in sorted(self._emitters(indices).items()) for index in own]
 
     def _emitters(self, indices: Iterable[int]) -> dict[str, list[int]]:
@@ -373,8 +290,8 @@ class _Assembling:
         for index in indices:
             emitter = self.events[index].emitter
             if emitter is None:
-                raise _error_at(
-                    self.events[index],
+                raise at(
+                    self.events[index].source,
                     "this event names no emitter, and order = emitter needs one",
                     'say --order total, or name the emitter in the binding: emitter = "$hostname/$pid"',
                 )
@@ -407,7 +324,7 @@ class _Assembling:
             ordered.sort(key=lambda index: (self._seq(index), _content(self.events[index])))
         return ordered
 
-    def _by_time(self, indices: list[int]) -> list[int]:
+    def _by_time(self, indices: Sequence[int]) -> list[int]:
         """Sorted by time, and never against an emitter's own order: an event is not earlier than the one before it.
 
         Ties are in the order of the log, or, where all events are numbered and so may arrive in any order, by emitter.
@@ -418,8 +335,8 @@ class _Assembling:
         emitters = self._emitters(named)
         for index in indices:
             if events[index].time is None:
-                raise _error_at(
-                    events[index],
+                raise at(
+                    events[index].source,
                     "this event has no time, and order = time needs one",
                     "say --order total or --order emitter",
                 )
@@ -437,17 +354,20 @@ class _Assembling:
             arranged = self._as_logged(indices, emitters)
         return sorted(arranged, key=lambda index: late.get(index, events[index].time or 0))
 
-    def _as_logged(self, indices: list[int], emitters: dict[str, list[int]]) -> list[int]:
+    def _as_logged(self, indices: Sequence[int], emitters: dict[str, list[int]]) -> list[int]:
         """The order of arrival, but in the places of each emitter its own events in their own order."""
         own = {emitter: iter(places) for emitter, places in emitters.items()}
-        return [
-            index if (emitter := self.events[index].emitter) is None else next(own[emitter]) for index in indices
-        ]
+        return [index if (emitter := self.events[index].emitter) is None else next(own[emitter]) for index in indices]
 
     # Losses
 
+    def _lose(self, loss: Loss, run: str | None, losses: dict[str | None, list[Loss]]) -> None:
+        """What a run without steps lost may have been steps of any run."""
+        for hit in [run] if run in losses else list(losses):
+            losses[hit].append(loss)
+
     def _lose_unread(
-        self, part: _LogRead, unread: _Unread, positions: _Positions, losses: dict[str | None, list[Loss]]
+        self, part: LogRead, unread: Unread, positions: _Positions, losses: dict[str | None, list[Loss]]
     ) -> None:
         detail = unread.what + (f", and {unread.more} more records of this log" if unread.more else "")
         own = range(part.first, part.end)
@@ -457,7 +377,7 @@ class _Assembling:
             losses[run].append(Loss(reason="unparsed", settled=settled, detail=detail))
 
     def _lose_gaps(
-        self, unit: Unit, indices: array[int], positions: _Positions, losses: dict[str | None, list[Loss]]
+        self, unit: Unit, indices: Sequence[int], positions: _Positions, losses: dict[str | None, list[Loss]]
     ) -> None:
         emitter, boot, run = unit
         expected = 1 if self.start == "init" else None
@@ -472,16 +392,14 @@ class _Assembling:
                 if run in losses and self.order != "emitter":
                     splits = splits or positions.splits(run, indices)
                     settled = splits[place]
-                # An emitter of which no run has a step may have lost steps of any run.
-                for hit in [run] if run in losses else list(losses):
-                    losses[hit].append(Loss(reason="gap", settled=settled, detail=detail))
+                self._lose(Loss(reason="gap", settled=settled, detail=detail), run, losses)
             expected = seq + 1
 
 
 class _Positions:
     """Where events came to stand: for an index in the order of arrival, its place in its run's behaviour."""
 
-    def __init__(self, events: list[Event], runs: Mapping[str | None, list[int]]) -> None:
+    def __init__(self, events: list[Event], runs: Mapping[str | None, Sequence[int]]) -> None:
         self._events = events
         self._runs = runs
         self._table: array[int] | None = None
@@ -536,11 +454,6 @@ def _boots(events: list[Event]) -> dict[int, str]:
             if event.emitter in current:
                 boots[index] = current[event.emitter]
     return boots
-
-
-def _error_at(event: Event, message: str, hint: str) -> CollectorError:
-    source = event.source
-    return CollectorError(message, file=source and source.file, line=source and source.line, hint=hint)
 
 
 def _content(event: Event) -> bytes:

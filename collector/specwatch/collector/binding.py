@@ -1,13 +1,13 @@
 """The binding: which record is which action with which parameters. A TOML file, read with positions for its mistakes.
 
-``load(path)`` gives a ``Binding``; ``Mapper(binding)`` makes events of records. What the file may say is told, with
-examples, in ``docs/binding.md``. Where the format is silent, this is the choice:
+``load_binding(path)`` gives a ``Binding``; ``Mapper(binding)`` makes events of records. What the file may say is told
+with examples in ``docs/binding.md``. Where the sketch of the format left something open, this was chosen:
 
 * ``"$field"`` alone is the field's value, of the type it has; ``"$a.b"`` is the field ``a.b``, else ``b`` inside ``a``;
   ``"${field name}"`` is for names of other characters. A text with ``$field`` in its midst is a text made of values. A
   ``$$`` is a dollar. A value never becomes part of a TLA+ expression.
-* A field that a parameter needs and the record lacks makes the record unparsed. A missing ``emitter``, ``seq``, ``time``,
-  ``until``, ``run``, ``boot`` or ``attempt`` is no mistake; one of a wrong type is.
+* A field that a parameter needs and the record lacks makes the record unparsed. A missing ``emitter``, ``seq``,
+  ``time``, ``until``, ``run``, ``boot`` or ``attempt`` is no mistake; one of a wrong type is.
 * ``[intern] id = 0``: the values of the parameter ``id`` become integers from 0, in the sorted order of the originals.
 * ``[hidden]`` may be a list of names, or tables; ``max`` in it bounds the hidden steps between two events.
 * ``start`` may be a word, or a table with ``mode``, ``within`` and ``states``.
@@ -16,23 +16,21 @@ examples, in ``docs/binding.md``. Where the format is silent, this is the choice
 from __future__ import annotations
 
 import difflib
-import fnmatch
+import pathlib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NoReturn
 
 import msgspec
 
-from specwatch.checker.behaviour import Event, Json, Order, Params, Scope, Source, Start
+from specwatch.checker.behaviour import Json, Order, Params, Scope, Start
 
-from .decode.lines import Broken, Real, Record
 from .errors import CollectorError
 from .receive.tail import unreadable
-from .times import duration, from_rfc3339, from_seconds
+from .template import Test, Value, respelt, test_of, value_of
+from .times import duration
 from .toml_positions import Path, positions
-
-Fields = Mapping[str, Any]
 
 
 class Key(msgspec.Struct, forbid_unknown_fields=True, rename={"source": "from"}):
@@ -66,7 +64,7 @@ class Hidden(msgspec.Struct, forbid_unknown_fields=True):
     when: str | None = None
 
 
-class Start_(msgspec.Struct, forbid_unknown_fields=True):
+class _StartTable(msgspec.Struct, forbid_unknown_fields=True):
     """The table form of ``start``."""
 
     mode: Start | None = None
@@ -121,12 +119,6 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     rule: list[_Rule] = []
 
 
-Value = Callable[[Fields], Any]
-"""From a record's fields to a value; raises ``_Lacks`` where a field is missing."""
-
-Test = Callable[[Fields], bool]
-
-
 class Rule(msgspec.Struct, kw_only=True):
     """A rule, ready to run. ``name`` is for people: ``rule 2 (Pickup), binding.toml:31``."""
 
@@ -174,268 +166,6 @@ class Binding(msgspec.Struct, kw_only=True):
     rules: list[Rule] = []
 
 
-class Ignored(msgspec.Struct, frozen=True):
-    """A record that a rule leaves out, and why."""
-
-    reason: str
-
-
-class Mapper:
-    """A binding at work on one set of logs: it knows which of its rules have matched."""
-
-    def __init__(self, binding: Binding) -> None:
-        self.rules = binding.rules
-        self._key = binding.key and _key_fields(binding.key)
-        self._matched = [False] * len(binding.rules)
-        self._names: dict[str, str] = {}
-
-    def event(self, record: Record, file: str) -> Event | Ignored | Broken | None:
-        """What the first rule that matches makes of a record; None where no rule speaks of it."""
-        fields = record.fields
-        for number, rule in enumerate(self.rules):
-            if all(test(fields) for test in rule.tests):
-                self._matched[number] = True
-                if rule.ignore is not None:
-                    return Ignored(rule.ignore)
-                try:
-                    return self._event(rule, record, file)
-                except (_Lacks, ValueError) as error:
-                    return Broken(record.line, f"does not fit {rule.name}: {error}", b"")
-        return None
-
-    def unused_rules(self) -> list[str]:
-        """The rules that have matched nothing."""
-        return [rule.name for rule, matched in zip(self.rules, self._matched, strict=True) if not matched]
-
-    def _event(self, rule: Rule, record: Record, file: str) -> Event:
-        fields = record.fields
-        params = {name: value(fields) for name, value in rule.params}
-        key: Json = None
-        if self._key is not None:
-            key = self._key(fields)
-        return Event(
-            action=rule.action,
-            params=params,
-            key=key,
-            emitter=self._text(rule.emitter, fields),
-            seq=_integer("seq", rule.seq, fields),
-            time=_time(rule.time, fields),
-            until=_time(rule.until, fields),
-            state=None if rule.state is None else rule.state(fields),
-            before=None if rule.before is None else rule.before(fields),
-            expect=_NO_EXPECT,
-            after=_NO_AFTER,
-            run=self._text(rule.run, fields),
-            boot=self._text(rule.boot, fields),
-            attempt=_integer("attempt", rule.attempt, fields),
-            source=Source(file, record.line),
-        )
-
-    def _text(self, value: Value | None, fields: Fields) -> str | None:
-        found = _optional(value, fields)
-        if found is None:
-            return None
-        text = _as_text(found)
-        return self._names.setdefault(text, text)
-
-
-# Shared by all events, which no one changes.
-_NO_EXPECT: list[str] = []
-_NO_AFTER: list[tuple[str, int]] = []
-
-
-def _key_fields(key: Key) -> Value | None:
-    if key.source is None:
-        return None
-    if isinstance(key.source, str):
-        one = _field(key.source.removeprefix("$"))
-        return lambda fields: _or_none(one, fields)
-    several = [_field(name.removeprefix("$")) for name in key.source]
-
-    def together(fields: Fields) -> Json:
-        values = [_or_none(value, fields) for value in several]
-        return None if None in values else values
-
-    return together
-
-
-def _or_none(value: Value, fields: Fields) -> Any:
-    try:
-        return _plain(value(fields))
-    except _Lacks:
-        return None
-
-
-def _optional(value: Value | None, fields: Fields) -> Any:
-    if value is None:
-        return None
-    try:
-        return value(fields)
-    except _Lacks:
-        return None
-
-
-def _integer(name: str, value: Value | None, fields: Fields) -> int | None:
-    found = _optional(value, fields)
-    if found is None:
-        return None
-    if isinstance(found, str) and re.fullmatch(r"\d{1,40}", found, re.ASCII):
-        return int(found)
-    if type(found) is not int or found < 0:
-        raise ValueError(f"{name} is {_shown(found)}, which is no number of a record")
-    return found
-
-
-def _time(value: Value | None, fields: Fields) -> int | None:
-    found = _optional(value, fields)
-    if found is None:
-        return None
-    if isinstance(found, str):
-        return from_rfc3339(found) if ":" in found else from_seconds(found)
-    if isinstance(found, (int, float)) and not isinstance(found, bool):
-        return from_seconds(found.text if isinstance(found, Real) else str(found))
-    raise ValueError(f"{_shown(found)} is no time")
-
-
-# From text to functions
-
-
-class _Lacks(Exception):
-    """A record lacks a field that the rule needs."""
-
-    def __str__(self) -> str:
-        return f"it has no field {self.args[0]!r}"
-
-
-_REFERENCE = re.compile(r"\$(?:\{([^{}]+)\}|([A-Za-z_@][\w@]*(?:\.[A-Za-z_@][\w@]*)*)|(\$))", re.ASCII)
-
-
-def _field(name: str) -> Value:
-    """The value of a field, untouched. A dotted name is a field of that name, else a way into objects."""
-
-    def flat(fields: Fields) -> Any:
-        value = fields.get(name)
-        if value is None:
-            raise _Lacks(name)
-        return value
-
-    def nested(fields: Fields) -> Any:
-        value = _walk(fields, name)
-        if value is None:
-            raise _Lacks(name)
-        return value
-
-    return nested if "." in name else flat
-
-
-def _walk(value: Any, name: str) -> Any:
-    """Names may hold dots themselves (OpenTelemetry's do), so the longest name that is there is taken first."""
-    if not isinstance(value, dict):
-        return None
-    if name in value:
-        return value[name]
-    end = name.rfind(".")
-    while end > 0:
-        if name[:end] in value:
-            return _walk(value[name[:end]], name[end + 1 :])
-        end = name.rfind(".", 0, end)
-    return None
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: without the memory of how its numbers were written."""
-    if type(value) is Real:
-        number = float(value)
-        if number in (float("inf"), float("-inf")):
-            raise ValueError(f"the number {_shown(value)} is out of range")
-        return number
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    return value
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Real):
-        return value.text
-    return msgspec.json.encode(value, enc_hook=float).decode()
-
-
-def _shown(value: Any) -> str:
-    text = _as_text(value)
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-def _value(template: Any, spellings: Mapping[str, Mapping[str, Any]], *, exact: bool = False) -> Value:
-    """A template as a function. ``exact`` keeps numbers as they were written, for times."""
-    if isinstance(template, str):
-        whole = _REFERENCE.fullmatch(template)
-        if whole is not None and not whole[3]:
-            name: str = whole[1] or whole[2]
-            field = _field(name)
-            spelt = spellings.get(name) or spellings.get(name.rpartition(".")[2])
-            if spelt:
-                known = spelt
-                return lambda fields: _respelt(field(fields), known)
-            return field if exact else lambda fields: _plain(field(fields))
-        if _REFERENCE.search(template):
-            return _text_of(template, spellings)
-        return lambda fields: template
-    if isinstance(template, list):
-        parts = [_value(part, spellings) for part in template]
-        return lambda fields: [part(fields) for part in parts]
-    if isinstance(template, dict):
-        named = [(name, _value(part, spellings)) for name, part in template.items()]
-        return lambda fields: {name: part(fields) for name, part in named}
-    return lambda fields: template
-
-
-def _text_of(template: str, spellings: Mapping[str, Mapping[str, Any]]) -> Value:
-    parts: list[str | Value] = []
-    end = 0
-    for match in _REFERENCE.finditer(template):
-        parts.append(template[end : match.start()])
-        parts.append("$" if match[3] else _value(match[0], spellings, exact=True))
-        end = match.end()
-    parts.append(template[end:])
-    return lambda fields: "".join(part if isinstance(part, str) else _as_text(part(fields)) for part in parts)
-
-
-def _respelt(value: Any, spelt: Mapping[str, Any]) -> Any:
-    """A spelling that is not in the map stands for itself."""
-    return spelt.get(_as_text(value), _plain(value))
-
-
-def _test(name: str, wanted: Any) -> Test:
-    field = _field(name)
-    accepts = _accepts(wanted)
-
-    def test(fields: Fields) -> bool:
-        try:
-            return accepts(field(fields))
-        except _Lacks:
-            return False
-
-    return test
-
-
-def _accepts(wanted: Any) -> Callable[[Any], bool]:
-    if isinstance(wanted, list):
-        several = [_accepts(one) for one in wanted]
-        return lambda value: any(one(value) for one in several)
-    if isinstance(wanted, dict):
-        search = re.compile(wanted["regex"]).search
-        return lambda value: isinstance(value, str) and search(value) is not None
-    if isinstance(wanted, str) and any(char in wanted for char in "*?["):
-        glob = re.compile(fnmatch.translate(wanted)).match
-        return lambda value: isinstance(value, str) and glob(value) is not None
-    # True and 1 are equal to Python, and different in a log.
-    return lambda value: value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
-
-
 def with_settings(binding: Binding, settings: Mapping[str, str]) -> list[str]:
     """The binding's settings, overridden by ``settings``, one line each for the list of assumptions.
 
@@ -448,14 +178,10 @@ def with_settings(binding: Binding, settings: Mapping[str, str]) -> list[str]:
     return [f"{name} = {value}" for name, value in {**binding.settings, **settings}.items()]
 
 
-# Reading the file
-
-
-def load(path: str) -> Binding:
+def load_binding(path: str) -> Binding:
     """Read a binding file. Raises ``CollectorError`` with position, caret and the nearest right name."""
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = pathlib.Path(path).read_bytes()
     except IsADirectoryError:
         raise CollectorError("this is a directory, not a binding", file=path) from None
     except OSError as error:
@@ -464,10 +190,10 @@ def load(path: str) -> Binding:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise CollectorError(f"the binding is not UTF-8 (byte {error.start + 1})", file=path) from None
-    return parse(text, path)
+    return parse_binding(text, path)
 
 
-def parse(text: str, path: str | None = None) -> Binding:
+def parse_binding(text: str, path: str | None = None) -> Binding:
     """A binding from its text; ``path`` is for messages. Raises ``CollectorError``."""
     text = text.replace("\r\n", "\n")
     try:
@@ -609,12 +335,12 @@ class _Reader:
             rules=[self._rule(file, number, rule) for number, rule in enumerate(file.rule)],
         )
 
-    def _start(self, value: Any) -> Start_:
+    def _start(self, value: Any) -> _StartTable:
         if isinstance(value, dict):
-            table: Start_ = self.convert(value, Start_, ("start",))
+            table: _StartTable = self.convert(value, _StartTable, ("start",))
             return table
         word: _StartWord = self.convert({"start": value}, _StartWord)
-        return Start_(mode=word.start)
+        return _StartTable(mode=word.start)
 
     def _hidden(self, file: _File) -> tuple[dict[str, Hidden], int | None]:
         if file.hidden is None or isinstance(file.hidden, list):
@@ -669,7 +395,8 @@ class _Reader:
         path: Path = ("rule", number)
         for later in ("actions", "join", "expect"):
             if getattr(rule, later) is not None:
-                self.fail((*path, later), f"{later} is not supported yet", "a rule makes one event of one record, by action")
+                hint = "a rule makes one event of one record: action and params"
+                self.fail((*path, later), f"{later} is not supported yet", hint)
         if (rule.action is None) == (rule.ignore is None):
             self.fail(path, "a rule has either an action, or ignore with the reason")
         if rule.action == "":
@@ -679,7 +406,7 @@ class _Reader:
         def template(name: str, default: Any = None, *, exact: bool = False) -> Value | None:
             value = getattr(rule, name)
             value = default if value is None else value
-            return None if value is None else _value(value, values, exact=exact)
+            return None if value is None else value_of(value, values, exact=exact)
 
         offset = self.positions.get(path, 0)
         line = self.text.count("\n", 0, offset) + 1
@@ -703,11 +430,11 @@ class _Reader:
 
     def _param(self, name: str, value: Any, spellings: Mapping[str, Mapping[str, Any]]) -> Value:
         """``[values.NAME]`` is known by the name of the field, and by that of the parameter."""
-        made = _value(value, spellings)
+        made = value_of(value, spellings)
         spelt = spellings.get(name)
         if spelt and isinstance(value, str):
             known = spelt
-            return lambda fields: _respelt(made(fields), known)
+            return lambda fields: respelt(made(fields), known)
         return made
 
     def _test(self, path: Path, name: str, wanted: Any) -> Test:
@@ -721,7 +448,7 @@ class _Reader:
                     self.fail((*place, "regex"), f"this is no regular expression: {error}")
             elif not isinstance(one, (str, int, float, bool)):
                 self.fail(place, f"{name} is matched by a value, a list of values, a glob or {{ regex = … }}")
-        return _test(name, wanted)
+        return test_of(name, wanted)
 
 
 class _Regex(msgspec.Struct, forbid_unknown_fields=True):

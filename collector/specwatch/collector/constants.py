@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
 from typing import Any
 
 import msgspec
 
-from specwatch.checker.behaviour import Event, Json
+from specwatch.checker.behaviour import Behaviour, Event, Json
 
 from .binding import Binding, Constant
-from .errors import CollectorError
+from .errors import at
 
 
-def constants_from(binding: Binding, events: list[Event]) -> dict[str, Json]:
+def constants_from(binding: Binding, behaviours: list[Behaviour]) -> dict[str, Json]:
     """The constants that the binding declares, by name, as JSON; a set is ``{"#set": [...]}``, sorted."""
-    return {name: _value(constant, binding, events) for name, constant in binding.constants.items()}
+    return {name: _value(constant, binding, behaviours) for name, constant in binding.constants.items()}
 
 
-def _value(constant: Constant, binding: Binding, events: list[Event]) -> Json:
+def _events(behaviours: list[Behaviour]) -> Iterator[Event]:
+    return chain.from_iterable(behaviour.events for behaviour in behaviours)
+
+
+def _value(constant: Constant, binding: Binding, behaviours: list[Behaviour]) -> Json:
     if constant.keys:
-        return {"#set": _distinct(_keys(binding, events))}
+        return {"#set": _distinct(_keys(binding, behaviours))}
     if constant.values is not None:
-        name = constant.values
-        return {"#set": _distinct(event.params[name] for event in events if name in event.params)}
+        return {"#set": _distinct(_values(constant.values, behaviours))}
     if constant.count == "keys":
-        return len(_distinct(_keys(binding, events)))
+        return len(_distinct(_keys(binding, behaviours)))
     if constant.count is not None:
-        return sum(event.action == constant.count for event in events)
+        return sum(event.action == constant.count for event in _events(behaviours))
     return constant.literal
 
 
-def _keys(binding: Binding, events: list[Event]) -> Iterable[Json]:
+def _values(name: str, behaviours: list[Behaviour]) -> Iterator[Json]:
+    return (event.params[name] for event in _events(behaviours) if name in event.params)
+
+
+def _keys(binding: Binding, behaviours: list[Behaviour]) -> Iterator[Json]:
     """The key as the spec sees it: the parameter where there is one, which may have been interned; else as logged."""
-    for event in events:
+    for event in _events(behaviours):
         key = None if binding.key is None else binding.key.of(event.params)
         if key is None:
             key = event.key
@@ -42,14 +50,18 @@ def _keys(binding: Binding, events: list[Event]) -> Iterable[Json]:
 
 
 def _distinct(values: Iterable[Json]) -> list[Json]:
-    strings: set[str] = set()
+    """Each value once, sorted: numbers, then other values, then texts."""
+    strings: list[str] = []
     others: dict[bytes, Json] = {}
     for value in values:
         if isinstance(value, str):
-            strings.add(value)
+            strings.append(value)
         else:
             others[msgspec.json.encode(value, order="deterministic")] = value
-    return [*sorted(others.values(), key=_rank), *sorted(strings)]
+    # Sorted first and thinned then: a set of a million texts would take more memory than the list.
+    strings.sort()
+    strings[:] = (text for text, _ in groupby(strings))
+    return [*sorted(others.values(), key=_rank), *strings] if others else strings
 
 
 def _rank(value: Json) -> tuple[int, Any]:
@@ -58,19 +70,19 @@ def _rank(value: Json) -> tuple[int, Any]:
     return (1, msgspec.json.encode(value, order="deterministic"))
 
 
-def intern(binding: Binding, events: list[Event]) -> dict[str, str]:
+def intern(binding: Binding, behaviours: list[Behaviour]) -> dict[str, str]:
     """Replace the values of interned parameters by integers, numbered in the sorted order of the originals.
 
     The events' ``params`` and observed values change; ``key`` stays as logged. Returns the legend.
     """
     legend: dict[str, str] = {}
     for name, first in binding.intern.items():
-        originals = _distinct(event.params[name] for event in events if name in event.params)
+        originals = _distinct(_values(name, behaviours))
         number = {_known(original): first + place for place, original in enumerate(originals)}
         for original, place in zip(originals, number.values(), strict=True):
             label = str(place) if len(binding.intern) == 1 else f"{name}={place}"
             legend[label] = original if isinstance(original, str) else msgspec.json.encode(original).decode()
-        for event in events:
+        for event in _events(behaviours):
             if name in event.params:
                 event.params[name] = number[_known(event.params[name])]
             if event.state is not None:
@@ -93,11 +105,10 @@ def _interned(value: Any, number: dict[object, int], event: Event) -> Any:
     if isinstance(value, dict):
         for name in value:
             if name in number:
-                raise CollectorError(
+                raise at(
+                    event.source,
                     f"an observed value has the interned id {name!r} as the name of a field",
-                    file=event.source and event.source.file,
-                    line=event.source and event.source.line,
-                    hint='a function of interned ids is observed as {"#map": [[id, value], …]}',
+                    'a function of interned ids is observed as {"#map": [[id, value], …]}',
                 )
         return {name: _interned(part, number, event) for name, part in value.items()}
     return value

@@ -10,6 +10,8 @@ libraries are translated once, where they are raised, and never escape.
 
 from __future__ import annotations
 
+from specwatch.checker.behaviour import Source
+
 
 class CollectorError(Exception):
     """``file`` is named as the user named it; ``line`` and ``column`` are 1-based; None where there is no position.
@@ -47,3 +49,10 @@ class CollectorError(Exception):
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
+
+
+def at(source: Source | None, message: str, hint: str | None = None) -> CollectorError:
+    """An error about the record that was read there."""
+    if source is None:
+        return CollectorError(message, hint=hint)
+    return CollectorError(message, file=source.file, line=source.line, hint=hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
@@ -11,10 +11,9 @@ NANOSECONDS = 1_000_000_000
 LATEST = 253_402_300_800 * NANOSECONDS
 """The end of the year 9999. A number beyond it does not count seconds."""
 
-_RFC3339 = re.compile(
-    r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
-)
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SECOND = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):(\d\d)", re.ASCII)
+_OFFSET = re.compile(r"([+-])([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {
     "ns": 1,
     "us": 1_000,
@@ -35,46 +34,58 @@ def from_rfc3339(text: str) -> int:
     Any offset; ``60`` is a second only where UTC can have a leap second, and is then the first of the next minute, as
     POSIX counts. Raises ``ValueError`` with a sentence.
     """
-    match = _RFC3339.fullmatch(text)
-    if match is None:
-        if _RFC3339.fullmatch(text + "Z"):
-            raise ValueError(f"the time {_short(text)} has no offset from UTC: Z or +hh:mm")
-        raise ValueError(f"{_short(text)} is no RFC 3339 time")
-    day, minute, second, fraction, sign, hours, minutes = match.groups()
-    nanoseconds = int(fraction[:9].ljust(9, "0")) if fraction else 0
+    second, rest = text[:19], text[19:]
+    digits, offset = "", rest
+    if rest.startswith("."):
+        offset = rest[1:].lstrip("0123456789")
+        digits = rest[1 : len(rest) - len(offset)]
+        if not digits:
+            raise ValueError(f"{_short(text)} is no RFC 3339 time")
     try:
-        return _whole_seconds(day, minute, second, sign, hours, minutes) * NANOSECONDS + nanoseconds
-    except (ValueError, OverflowError):
-        raise ValueError(f"the time {_short(text)} does not exist") from None
+        seconds = _seconds(second, offset)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"{_short(text)} {error.args[0] if isinstance(error, _NoTime) else 'does not exist'}"
+        ) from None
+    return seconds * NANOSECONDS + (int(digits[:9].ljust(9, "0")) if digits else 0)
+
+
+class _NoTime(ValueError):
+    """The text has not the form of a time."""
 
 
 @lru_cache(maxsize=4096)
-def _whole_seconds(day: str, minute: str, second: str, sign: str | None, hours: str | None, minutes: str | None) -> int:
+def _seconds(second: str, offset: str) -> int:
     # Neighbouring records share their second, so that nearly every call is answered from the cache.
-    moment = datetime.fromisoformat(f"{day}T{minute}:00+00:00")
-    if sign:
-        hour, rest = int(hours or 0), int(minutes or 0)
-        if hour > 23 or rest > 59:
-            raise ValueError(sign)
-        offset = timedelta(hours=hour, minutes=rest)
-        moment = moment - offset if sign == "+" else moment + offset
-    seconds = int(second)
-    if seconds > 60 or (seconds == 60 and (moment.hour, moment.minute) != (23, 59)):
+    match = _SECOND.fullmatch(second)
+    if match is None:
+        raise _NoTime("is no RFC 3339 time")
+    moment = datetime.fromisoformat(f"{match[1]}T{match[2]}:00+00:00")
+    if offset not in ("Z", "z"):
+        shift = _OFFSET.fullmatch(offset)
+        if shift is None:
+            raise _NoTime("has no offset from UTC: Z or +hh:mm" if not offset else "is no RFC 3339 time")
+        east = timedelta(hours=int(shift[2]), minutes=int(shift[3]))
+        moment = moment - east if shift[1] == "+" else moment + east
+    count = int(match[3])
+    if count > 60 or (count == 60 and (moment.hour, moment.minute) != (23, 59)):
         raise ValueError(second)
-    return (moment - _EPOCH) // timedelta(seconds=1) + seconds
+    return (moment - _EPOCH) // timedelta(seconds=1) + count
 
 
 def to_rfc3339(nanoseconds: int) -> str:
     """The shortest RFC 3339 text, in UTC, that says this time exactly."""
     seconds, rest = divmod(nanoseconds, NANOSECONDS)
-    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
-    text = text.rjust(19, "0")
+    text = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{text}{fraction}Z"
 
 
 def from_seconds(text: str) -> int:
-    """A JSON number of seconds, read as an exact decimal; digits beyond the ninth are cut off. Raises ``ValueError``."""
+    """A JSON number of seconds, read as an exact decimal, in nanoseconds; digits beyond the ninth are cut off.
+
+    Raises ``ValueError`` with a sentence.
+    """
     try:
         seconds = Decimal(text)
     except InvalidOperation:

@@ -68,18 +68,29 @@ def records(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def refused(line: bytes) -> str | None:
-    """Why a line that parses must not be believed, if so."""
+def refused(line: bytes, names: int) -> str | None:
+    """Why a line that parses must not be believed, if so. ``names`` is how many names the decoded objects have."""
     if line.count(b"{") + line.count(b"[") > DEEPEST and _depth(line) > DEEPEST:
         return f"is nested more than {DEEPEST} deep"
-    names = _NAMES.findall(line)
-    if len(set(names)) != len(names):
-        # The same name in two objects is no matter: only here is the line read a second time.
+    if line.count(b'":') == names and b'" :' not in line:
+        return None
+    found = _NAMES.findall(line)
+    if len(set(found)) != len(found):
+        # Only here is the line read again: the same name in two objects is no matter.
         try:
             json.loads(line, object_pairs_hook=_without_contradiction)
         except _Contradiction as error:
             return f"gives {error} twice, with two values"
     return None
+
+
+def count_names(value: Any) -> int:
+    """How many names the objects of a JSON value have."""
+    if isinstance(value, dict):
+        return len(value) + sum(count_names(part) for part in value.values() if isinstance(part, dict | list))
+    if isinstance(value, list):
+        return sum(count_names(part) for part in value)
+    return 0
 
 
 def explained(error: Exception, line: bytes) -> str:

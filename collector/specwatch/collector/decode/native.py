@@ -15,7 +15,7 @@ import msgspec
 from specwatch.checker.behaviour import Event, Params, Source
 
 from ..times import from_rfc3339, from_seconds
-from .lines import Broken, explained, records, refused
+from .lines import Broken, count_names, explained, records, refused
 
 _ABSENT = msgspec.Raw()
 
@@ -74,7 +74,8 @@ def decode(file: str, lines: Iterable[tuple[int, bytes]]) -> Iterator[Event | Br
                 wire = _WIRE.decode(line)
             except msgspec.ValidationError:
                 wire, extra = _with_unknown_fields(line)
-            if why := refused(line):
+            known = len(_OBJECT.decode(line)) + sum(map(count_names, (wire.params, wire.state, wire.before)))
+            if why := refused(line, known):
                 raise _Refused(why)
             if not wire.action:
                 raise _Refused("is no event: its action is empty")

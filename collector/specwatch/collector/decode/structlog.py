@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from .lines import Broken, Real, Record, explained, records, refused
+from .lines import Broken, Real, Record, count_names, explained, records, refused
 
 _FIELDS = msgspec.json.Decoder(dict[str, Any], float_hook=Real)
 
@@ -20,5 +20,5 @@ def decode(file: str, lines: Iterable[tuple[int, bytes]]) -> Iterator[Record | B
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             yield Broken(number, explained(error, line), line)
             continue
-        why = refused(line)
+        why = refused(line, count_names(fields))
         yield Broken(number, why, line) if why else Record(number, fields)

@@ -1,11 +1,12 @@
 """Logs as they lie on disk, or come in on stdin: found, opened, decompressed and cut into lines in bounded memory.
 
-``find`` turns what a user named (files, directories, globs, ``-``) into ``Log`` objects; ``Log.lines()`` reads one of them.
+``find`` turns what a user named (files, directories, globs, ``-``) into ``Log`` objects, which ``Log.lines()`` reads.
 gzip and zstandard are known by their first bytes, never by the name. What can be wrong is a ``CollectorError``.
 """
 
 from __future__ import annotations
 
+import difflib
 import glob
 import gzip
 import hashlib
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import IO, BinaryIO
 
 from ..errors import CollectorError
@@ -29,22 +31,25 @@ SPOOL_IN_MEMORY = 16 << 20
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 BOM = b"\xef\xbb\xbf"
-LOG_LIKE = re.compile(
-    r"\.(?:log|jsonl|ndjson|out|err)(?:[.-][\w-]+)*(?:\.(?:gz|zst))?$|\.(?:log|jsonl|ndjson)\.(?:gz|zst)$", re.ASCII
-)
-"""Names that are read out of a directory: ``worker.log``, ``events.jsonl.gz``, rotated ``worker.log.1``, ``app.log-20300101``."""
+LOG_LIKE = re.compile(r"\.(?:log|jsonl|ndjson|out|err)(?:[.-]\w+)*(?:\.(?:gz|zst))?$", re.ASCII)
+"""What is read out of a directory: ``worker.log``, ``events.jsonl.gz``, rotated ``worker.log.1``, ``app.log-20300101``.
+"""
+
+
+Opened = BinaryIO | io.RawIOBase
+"""What a log's bytes are read from."""
 
 
 class Log:
-    """One log. After ``lines()`` has run to its end, ``sha256`` is that of the bytes on disk and ``digest`` that of the text."""
+    """One log. When ``lines()`` has run to its end, ``sha256`` is that of the bytes on disk, ``digest`` of the text."""
 
-    def __init__(self, name: str, open_bytes: Callable[[], BinaryIO]) -> None:
+    def __init__(self, name: str, opener: Callable[[], Opened]) -> None:
         self.name = name
         self.sha256 = ""
         self.digest = b""
         self.notes: dict[int, str] = {}
         """By line number, what is known of a line beside its text: that it has no end, that it was too long."""
-        self._open = open_bytes
+        self._open = opener
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines with their 1-based numbers, without line ends. Can be called again: it begins anew.
@@ -81,7 +86,7 @@ class Log:
             raise CollectorError("the log is UTF-16", file=self.name, hint="convert it: iconv -f UTF-16 -t UTF-8")
         # Leading NULs are what a rotation by copytruncate leaves; what comes after them is a log.
         if b"\0" in head[:8192].lstrip(b"\0"):
-            raise CollectorError("this is a binary file, not a log", file=self.name, hint="name the log files themselves")
+            raise CollectorError("this is a binary file, not a log", file=self.name)
 
     def _gunzip(self, first: bytes, raw: _Hashing) -> Iterator[bytes]:
         try:
@@ -159,12 +164,12 @@ class Log:
 class _Hashing(io.RawIOBase):
     """The bytes on disk, hashed as they are read."""
 
-    def __init__(self, raw: BinaryIO) -> None:
+    def __init__(self, raw: Opened) -> None:
         self.raw = raw
         self.hash = hashlib.sha256()
 
     def read(self, size: int = -1) -> bytes:
-        chunk = self.raw.read(size)
+        chunk = self.raw.read(size) or b""
         self.hash.update(chunk)
         return chunk
 
@@ -221,25 +226,26 @@ def find(paths: Sequence[str], stdin: IO[bytes] | None = None) -> list[Log]:
 
 def _expand(path: str) -> list[str]:
     try:
-        if stat.S_ISDIR(os.stat(path).st_mode):
+        if stat.S_ISDIR(Path(path).stat().st_mode):
             return _in_directory(path)
         return [path]
-    except FileNotFoundError:
+    except FileNotFoundError as error:
         if not glob.has_magic(path):
-            raise CollectorError("there is no such file", file=path, hint=_nearest_file(path)) from None
+            raise unreadable(path, error) from None
     except OSError as error:
         raise unreadable(path, error) from None
-    found = sorted(glob.glob(path, recursive=True))
+    # The module, not Path.glob, which takes no absolute pattern.
+    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
     if not found:
         raise CollectorError("no file matches this pattern", file=path)
-    return [file for match in found for file in (_in_directory(match) if os.path.isdir(match) else [match])]
+    return [file for match in found for file in (_in_directory(match) if Path(match).is_dir() else [match])]
 
 
 def _in_directory(directory: str) -> list[str]:
     # A run directory is judged by its events; the rest of it is where they came from.
-    events = os.path.join(directory, "events.jsonl")
-    if os.path.isfile(events) and os.path.isfile(os.path.join(directory, "spec.tla")):
-        return [events]
+    events = Path(directory, "events.jsonl")
+    if events.is_file() and Path(directory, "spec.tla").is_file():
+        return [str(events)]
 
     def refuse(error: OSError) -> None:
         raise unreadable(str(error.filename), error)
@@ -250,22 +256,19 @@ def _in_directory(directory: str) -> list[str]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in files:
             if not name.startswith("."):
-                (found if LOG_LIKE.search(name) else others).append(os.path.join(folder, name))
+                (found if LOG_LIKE.search(name) else others).append(str(Path(folder, name)))
     if not found:
-        seen = ", ".join(os.path.relpath(other, directory) for other in sorted(others)[:3])
-        raise CollectorError(
-            "the directory holds no logs",
-            file=directory,
-            hint=f"logs are named *.log, *.jsonl, *.ndjson, *.out, *.err; name others themselves (here: {seen})"
-            if seen
-            else "it is empty",
-        )
+        hint = "it is empty"
+        if others:
+            seen = ", ".join(sorted(others)[:3])
+            hint = f"logs are named *.log, *.jsonl, *.ndjson, *.out or *.err; name others themselves ({seen})"
+        raise CollectorError("the directory holds no logs", file=directory, hint=hint)
     return sorted(found)
 
 
 def _log(path: str) -> Log:
     try:
-        mode = os.stat(path).st_mode
+        mode = Path(path).stat().st_mode
         if stat.S_ISREG(mode):
             return Log(path, lambda: _open(path))
         if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
@@ -277,7 +280,7 @@ def _log(path: str) -> Log:
 
 
 def _open(path: str) -> BinaryIO:
-    return open(path, "rb", buffering=0)  # type: ignore[return-value]
+    return Path(path).open("rb")
 
 
 def _spool(name: str, stream: IO[bytes]) -> Log:
@@ -285,33 +288,35 @@ def _spool(name: str, stream: IO[bytes]) -> Log:
     spool = tempfile.SpooledTemporaryFile(max_size=SPOOL_IN_MEMORY)  # noqa: SIM115 (lives as long as the log)
     while chunk := stream.read(CHUNK):
         spool.write(chunk)
-
-    class _Again(io.RawIOBase):
-        def __init__(self) -> None:
-            spool.seek(0)
-
-        def read(self, size: int = -1) -> bytes:
-            return spool.read(size)
-
-    return Log(name, lambda: _Again())  # type: ignore[arg-type,return-value]
+    return Log(name, lambda: _Again(spool))
 
 
-def _nearest_file(path: str) -> str | None:
-    import difflib
+class _Again(io.RawIOBase):
+    """A spooled stream from its beginning. Closing it keeps the spool."""
 
-    directory, name = os.path.split(path)
-    try:
-        names = os.listdir(directory or ".")
-    except OSError:
-        return None
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {os.path.join(directory, near[0])}?" if near else None
+    def __init__(self, spool: IO[bytes]) -> None:
+        self.spool = spool
+        spool.seek(0)
+
+    def read(self, size: int = -1) -> bytes:
+        return self.spool.read(size)
 
 
 def unreadable(path: str, error: OSError) -> CollectorError:
-    """The system's refusal, said as ours."""
+    """The system's refusal to open a file, said as ours."""
     if isinstance(error, PermissionError):
-        return CollectorError("no permission to read this", file=path, hint="give the user who runs specwatch the right to read it")
+        hint = "give the user who runs specwatch the right to read it"
+        return CollectorError("no permission to read this", file=path, hint=hint)
     if isinstance(error, FileNotFoundError):
         return CollectorError("there is no such file", file=path, hint=_nearest_file(path))
     return CollectorError(f"cannot be read: {error.strerror or error}", file=path)
+
+
+def _nearest_file(path: str) -> str | None:
+    wanted = Path(path)
+    try:
+        names = [other.name for other in wanted.parent.iterdir()]
+    except OSError:
+        return None
+    near = difflib.get_close_matches(wanted.name, names, n=1)
+    return f"did you mean {wanted.parent / near[0]}?" if near else None
