@@ -287,6 +287,37 @@ def test_text_says_that_a_log_without_sequence_numbers_conforms_only_as_far_as_l
     assert "conforms 1 (as far as logged)" in text.render(verdict)
 
 
+@pytest.mark.parametrize(
+    ("undecided", "total", "share"),
+    [(1, 1, "100 %"), (1, 3, "33.33 %"), (8104, 12_399_438, "0.07 %"), (1, 10**6, "< 0.01 %"), (1, 2, "50 %")],
+)
+def test_text_gives_the_undecided_share_in_percent(undecided: int, total: int, share: str) -> None:
+    verdict = bare("inconclusive")
+    verdict.behaviours = Behaviours(total=total, inconclusive=undecided, conforms=total - undecided)
+    verdict.undecided_by_reason = {"open-at-start": undecided}
+    assert f"undecided {undecided:,} ({share}: {undecided:,} open-at-start)" in text.counts(verdict)
+
+
+def test_text_shows_a_large_changed_value_from_where_it_differs() -> None:
+    verdict = violation()
+    why = verdict.findings[0].explanation
+    assert why is not None
+    same = ", ".join(f"k{number} |-> 0" for number in range(1000))
+    why.state_change = {"runs": [f"[{same}, last |-> 1]", f"[{same}, last |-> 2]"]}
+    assert "last |-> 1] → …" in text.render(verdict)
+    assert "last |-> 2]" in text.render(verdict)
+
+
+def test_text_tells_times_apart_that_fall_into_one_millisecond() -> None:
+    verdict = violation()
+    finding = verdict.findings[0]
+    assert finding.event is not None
+    finding.event.time = START + 2_180_000_500
+    shown = text.render(verdict)
+    assert "10:00:02.180000500  worker-2  Execute" in shown
+    assert "10:00:02.180000000  worker-2  Pickup" in shown
+
+
 def test_text_says_why_the_exit_code_is_0_where_the_verdict_is_inconclusive() -> None:
     verdict = bare("inconclusive")
     verdict.exit_code = 0

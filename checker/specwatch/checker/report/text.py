@@ -59,9 +59,10 @@ def counts(verdict: Verdict, *, color: bool = False) -> str:
     for word in WORST_FIRST:
         count = getattr(behaviours, word)
         if word == "inconclusive" and count:
-            share = 100 * count / behaviours.total if behaviours.total else 0.0
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in verdict.undecided_by_reason.items())
-            part = f"undecided {count:,} ({share:.2g} %{': ' if reasons else ''}{readable(reasons)})"
+            part = (
+                f"undecided {count:,} ({_share(count, behaviours.total)}{': ' if reasons else ''}{readable(reasons)})"
+            )
         elif count:
             part = f"{word} {count:,}"
             if word == "conforms" and verdict.ledger.loss == "unmeasurable":
@@ -75,6 +76,12 @@ def counts(verdict: Verdict, *, color: bool = False) -> str:
     if unmet:
         parts.append(paint(_STYLES["vacuous"], f"required and never happened: {', '.join(unmet)}"))
     return " · ".join(parts)
+
+
+def _share(count: int, total: int) -> str:
+    """``0.07 %``: in percent with two decimals at most."""
+    percent = 100 * count / max(total, 1)
+    return f"{percent:.2f}".rstrip("0").rstrip(".") + " %" if percent >= 0.01 else "< 0.01 %"
 
 
 def render_finding(finding: Finding) -> str:
@@ -232,7 +239,7 @@ def _params(params: Iterable[tuple[str, str]], shorten: Shortener) -> str:
 
 
 class _Clock:
-    """Writes times of day: with the date where they are of several days, in milliseconds where these tell them apart."""
+    """Writes times of day: dated where they are of several days, in milliseconds where that tells them apart."""
 
     def __init__(self, times: list[int]) -> None:
         self._with_date = len({str(rfc3339(time))[:10] for time in times}) > 1
