@@ -1,4 +1,4 @@
-"""Grammar rules → tree nodes. One method a rule (or alias) of grammar.lark; Lark calls them bottom-up, without recursion."""
+"""Grammar rules → tree nodes: one method a rule (or alias) of grammar.lark. Lark calls them bottom-up, in a loop."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _E = TypeVar("_E", bound=tree.Expression)
 
 
 class Lexeme(LarkToken):
-    """A token as Lark wants it: ``type`` is the grammar's terminal; ``kind`` and ``index`` are of the scanner's list."""
+    """A token as Lark wants it. ``type`` is the grammar's terminal; ``kind`` and ``place`` are of the scanner's list."""
 
-    __slots__ = ("kind", "index", "span")
+    __slots__ = ("kind", "place", "span")
     kind: str
-    index: int
+    place: int
     span: Span
 
     @classmethod
-    def of(cls, terminal: str, token: Token, index: int, source: SourceText) -> Lexeme:
+    def of(cls, terminal: str, token: Token, place: int, source: SourceText) -> Lexeme:
         lexeme = cls(terminal, token.text, token.start, end_pos=token.end)
         lexeme.kind = token.kind
-        lexeme.index = index
+        lexeme.place = place
         lexeme.span = Span(source, token.start, token.end)
         return lexeme
 
@@ -82,7 +82,7 @@ class Builder(Transformer[Lexeme, Any]):
         return expression
 
     def module(self, header: Lexeme, name: Lexeme, _separator: Lexeme, *rest: Any) -> tree.Module:
-        extends = rest[1] if len(rest) == 4 else ()
+        extends: tuple[Lexeme, ...] = rest[1] if len(rest) == 4 else ()
         names = tuple(tree.Name(extended.span, str(extended)) for extended in extends)
         return tree.Module(_cover(header, rest[-1]), str(name), names, rest[-2], header.span.source)
 
@@ -98,7 +98,7 @@ class Builder(Transformer[Lexeme, Any]):
     def names(self, *items: Lexeme) -> tuple[Lexeme, ...]:
         return _without(items, ",")
 
-    # --- declarations and definitions -----------------------------------------------------------------------------------
+    # --- declarations and definitions ---------------------------------------------------------------------------------
 
     def variables(self, keyword: Lexeme, names: tuple[Lexeme, ...]) -> tree.Variables:
         return tree.Variables(_cover(keyword, names[-1]), tuple(tree.Parameter(name.span, str(name)) for name in names))
@@ -179,14 +179,12 @@ class Builder(Transformer[Lexeme, Any]):
         return tree.Instance(instance.span, None, (), instance.module, instance.substitutions, False)
 
     def local_instance(self, keyword: Lexeme, instance: _Instantiation) -> tree.Instance:
-        return tree.Instance(
-            _cover(keyword, instance.span), None, (), instance.module, instance.substitutions, True
-        )
+        return tree.Instance(_cover(keyword, instance.span), None, (), instance.module, instance.substitutions, True)
 
     def substitution(self, name: Symbol | Lexeme, _arrow: Lexeme, value: tree.Expression) -> tree.Substitution:
         return tree.Substitution(_cover(name, value), _canonical(name), value)
 
-    # --- assumptions, theorems ------------------------------------------------------------------------------------------
+    # --- assumptions, theorems ----------------------------------------------------------------------------------------
 
     def assume(self, keyword: Lexeme, body: tree.Expression) -> tree.Assume:
         return tree.Assume(_cover(keyword, body), None, body)
@@ -196,12 +194,12 @@ class Builder(Transformer[Lexeme, Any]):
     ) -> tree.Assume:
         return tree.Assume(_cover(keyword, body), str(name), body)
 
-    def theorem(
-        self, keyword: Lexeme, statement: tree.Expression | Span, proof: tuple[ProofPart, ...]
-    ) -> tree.Theorem:
+    def theorem(self, keyword: Lexeme, statement: tree.Expression | Span, proof: tuple[ProofPart, ...]) -> tree.Theorem:
         return self._theorem(keyword, None, statement, proof)
 
-    def named_theorem(self, keyword: Lexeme, _marker: Lexeme, name: Lexeme, _equals: Lexeme, *rest: Any) -> tree.Theorem:
+    def named_theorem(
+        self, keyword: Lexeme, _marker: Lexeme, name: Lexeme, _equals: Lexeme, *rest: Any
+    ) -> tree.Theorem:
         return self._theorem(keyword, str(name), *rest)
 
     def _theorem(
@@ -232,7 +230,7 @@ class Builder(Transformer[Lexeme, Any]):
     def step(self, step: Lexeme, *_duty: Any) -> ProofPart:
         return ProofPart("STEP", step.span)
 
-    # --- flat expressions -----------------------------------------------------------------------------------------------
+    # --- flat expressions ---------------------------------------------------------------------------------------------
 
     def closed(self, chain: list[Item], operand: Operand) -> tree.Expression:
         chain.append(operand)
@@ -242,15 +240,14 @@ class Builder(Transformer[Lexeme, Any]):
         chain.append(Operand(expression))
         return resolve(chain)
 
-    def labelled(
-        self, chain: list[Item], label: Operand, colons: Lexeme, body: tree.Expression
-    ) -> tree.Expression:
-        name, arguments = label.node, ()
-        if isinstance(name, tree.Apply):
-            name, arguments = name.operator, name.arguments
+    def labelled(self, chain: list[Item], label: Operand, colons: Lexeme, body: tree.Expression) -> tree.Expression:
+        applied = label.node if isinstance(label.node, tree.Apply) else None
+        name = applied.operator if applied is not None else label.node
+        arguments = applied.arguments if applied is not None else ()
         names = [item.name for item in arguments if isinstance(item, tree.Name) and not item.path]
         if label.postfix or not isinstance(name, tree.Name) or name.path or len(names) != len(arguments):
-            raise TlaSyntaxError("`::` does not follow a label", colons.span, hint="a label is `name ::` or `name(x, y) ::`")
+            hint = "a label is `name ::` or `name(x, y) ::`"
+            raise TlaSyntaxError("`::` does not follow a label", colons.span, hint=hint)
         node = tree.Label(_cover(label.node, body), name.name, tuple(names), body)
         chain.append(Operand(node))
         return resolve(chain)
@@ -290,7 +287,7 @@ class Builder(Transformer[Lexeme, Any]):
     def expressions(self, *items: tree.Expression | Lexeme) -> tuple[tree.Expression, ...]:
         return _without(items, ",")
 
-    # --- open-ended expressions -----------------------------------------------------------------------------------------
+    # --- open-ended expressions ---------------------------------------------------------------------------------------
 
     def quantifier(
         self, kind: Lexeme, bounds: tuple[tree.Bound, ...], _colon: Lexeme, body: tree.Expression
@@ -332,9 +329,7 @@ class Builder(Transformer[Lexeme, Any]):
         _box, _other, _arrow, other = rest
         return tree.Case(_cover(keyword, other), tuple(arms), other)
 
-    def first_arm(
-        self, arm: tuple[tree.Expression, tree.Expression]
-    ) -> list[tuple[tree.Expression, tree.Expression]]:
+    def first_arm(self, arm: tuple[tree.Expression, tree.Expression]) -> list[tuple[tree.Expression, tree.Expression]]:
         return [arm]
 
     def next_arm(
@@ -367,7 +362,7 @@ class Builder(Transformer[Lexeme, Any]):
     def tuple_pattern(self, first: Lexeme, names: tuple[Lexeme, ...] | None, last: Lexeme) -> tree.Bound:
         return tree.Bound(_cover(first, last), tuple(map(str, names or ())), True, None, _spans(names or ()))
 
-    # --- atoms ----------------------------------------------------------------------------------------------------------
+    # --- atoms --------------------------------------------------------------------------------------------------------
 
     def number(self, lexeme: Lexeme) -> tree.Number:
         base = {"b": 2, "o": 8, "h": 16}.get(lexeme[1:2].lower() if lexeme.startswith("\\") else "", 10)
@@ -398,9 +393,7 @@ class Builder(Transformer[Lexeme, Any]):
     def applied_or_named(self, atom: tree.Expression) -> tree.Expression:
         return _at(atom)
 
-    def lambda_(
-        self, keyword: Lexeme, names: tuple[Lexeme, ...], _colon: Lexeme, body: tree.Expression
-    ) -> tree.Lambda:
+    def lambda_(self, keyword: Lexeme, names: tuple[Lexeme, ...], _colon: Lexeme, body: tree.Expression) -> tree.Lambda:
         return tree.Lambda(_cover(keyword, body), tuple(self.named(name) for name in names), body)
 
     def action_box(self, first: Lexeme, action: tree.Expression, _close: Lexeme, v: tree.Expression) -> tree.ActionBox:
@@ -457,7 +450,7 @@ class Builder(Transformer[Lexeme, Any]):
     ) -> tree.SetMap:
         return tree.SetMap(_cover(first, last), body, bounds)
 
-    def tuple(self, first: Lexeme, *rest: Any) -> tree.Tuple:
+    def tuple_(self, first: Lexeme, *rest: Any) -> tree.Tuple:
         items = rest[0] if len(rest) == 2 else ()
         return tree.Tuple(_cover(first, rest[-1]), items)
 
@@ -494,7 +487,7 @@ class Builder(Transformer[Lexeme, Any]):
     ) -> tuple[tree.Expression, ...]:
         return indices
 
-    # --- operator symbols -----------------------------------------------------------------------------------------------
+    # --- operator symbols ---------------------------------------------------------------------------------------------
 
     def symbol(self, lexeme: Lexeme) -> Symbol:
         return Symbol(CANONICAL.get(str(lexeme), str(lexeme)), str(lexeme), lexeme.span)

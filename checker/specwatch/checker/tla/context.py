@@ -25,9 +25,10 @@ OPERAND_ENDS = frozenset(
 
 _BULLETS = {"/\\": "AND_BULLET", "∧": "AND_BULLET", "\\/": "OR_BULLET", "∨": "OR_BULLET"}
 _ARGUMENT_ENDS = frozenset({",", ")", "<-"})
-_UNIT_STARTS = frozenset(
-    "LOCAL INSTANCE THEOREM PROPOSITION ASSUME ASSUMPTION FOOTER SEPARATOR HEADER CONSTANT VARIABLE RECURSIVE".split()
-)
+_UNIT_STARTS = frozenset({
+    "LOCAL", "INSTANCE", "THEOREM", "PROPOSITION", "ASSUME", "ASSUMPTION", "FOOTER", "SEPARATOR", "HEADER", "CONSTANT",
+    "VARIABLE", "RECURSIVE",
+})  # fmt: skip
 _STEP_STARTS_AFTER = frozenset({"OBVIOUS", "OMITTED", "PROOF", "QED"})
 _STEP_NAME = re.compile(r"<[0-9]+>[A-Za-z0-9_]+|<\*>[A-Za-z0-9]+")
 _WORDS = frozenset(RESERVED.values())
@@ -92,7 +93,7 @@ def _operator_as_operand(token: Token, before: str, after: str) -> Token:
 
 
 def _is_bound(tokens: list[Token], index: int, opener: str) -> bool:
-    """Whether ``x, y \\in`` or ``<<x, y>> \\in`` begins at the index (or ``x, y |->``, where the ``\\in`` is missing)."""
+    """Whether ``x, y \\in`` or ``<<x, y>> \\in`` begins at the index (or ``x, y |->``, where the ``\\in`` lacks)."""
     if tokens[index].kind == "<<":
         depth = 0
         while tokens[index].kind in ("<<", ">>", "NAME", ","):

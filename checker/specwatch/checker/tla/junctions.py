@@ -1,8 +1,8 @@
 r"""Bulleted lists: columns → brackets.
 
 ``/\ a`` over ``/\ b`` at one column becomes ``AND_OPEN a NEXT b CLOSE``. A token belongs to an item only if its column
-is greater than the bullet's (SANY, ``tla2sany/parser/BracketStack``). Brackets inside an item do not lift that rule; what
-closes a construct around the list closes the list wherever it stands.
+is greater than the bullet's (SANY, ``tla2sany/parser/BracketStack``). Brackets inside an item do not lift that rule;
+what closes a construct around the list closes the list wherever it stands.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _CASE_PARTS = frozenset({"->", "[]"})
 _CLOSERS = frozenset({*_CASE_PARTS, *(kind for kinds in _OPENERS.values() for kind in kinds)})
 
 # What begins a new unit or a part of a proof, and so ends every list.
-_BREAKS = frozenset(
-    "SEPARATOR FOOTER HEADER EOF VARIABLE CONSTANT ASSUME ASSUMPTION THEOREM PROPOSITION INSTANCE USE HIDE STEP BY OBVIOUS "
-    "OMITTED PROOF PROVE DEF []ASSUME []PROVE".split()
-)
+_BREAKS = frozenset({
+    "SEPARATOR", "FOOTER", "HEADER", "EOF", "VARIABLE", "CONSTANT", "ASSUME", "ASSUMPTION", "THEOREM", "PROPOSITION",
+    "INSTANCE", "USE", "HIDE", "STEP", "BY", "OBVIOUS", "OMITTED", "PROOF", "PROVE", "DEF", "[]ASSUME", "[]PROVE",
+})  # fmt: skip
 _LET_BREAKS = frozenset({"MARKER", "LOCAL", "RECURSIVE"})
 
 _ENDED_BY = {"(": "`)`", "[": "`]`", "BOUND_BRACKET": "`]`", "{": "`}`", "BOUND_BRACE": "`}`", "<<": "`>>`",
@@ -57,8 +57,8 @@ class _Open:
 def bracket(tokens: list[Token], source: SourceText) -> list[Token]:
     """The tokens with brackets in place of bullets.
 
-    ``AND_OPEN`` and ``OR_OPEN`` stand for the first bullet, ``NEXT`` for each further one; a ``CLOSE`` has the place of the
-    token that closes the list. Raises TlaSyntaxError at a token of an item that stands at or left of the item's bullet.
+    ``AND_OPEN`` and ``OR_OPEN`` stand for the first bullet, ``NEXT`` for each further one; a ``CLOSE`` has the place of
+    the token that closes the list. Raises TlaSyntaxError at a token that stands at or left of the bullet of its item.
     """
     brackets = _Brackets(source)
     for token in tokens:
@@ -134,9 +134,10 @@ class _Brackets:
                 break
             depth -= 1
         self._close(token, depth)
-        if self.stack and token.kind in _OPENERS.get(self.stack[-1].kind, ()):
-            if token.kind in _ENDS or (token.kind == ":" and self.stack[-1].kind in _QUANTIFIERS):
-                self.stack.pop()
+        around = self.stack[-1].kind if self.stack else ""
+        ends = token.kind in _ENDS or (token.kind == ":" and around in _QUANTIFIERS)
+        if ends and token.kind in _OPENERS.get(around, ()):
+            self.stack.pop()
 
 
 def _misplaced(token: Token, bullets: _Open, inside: _Open, is_next: bool, source: SourceText) -> TlaSyntaxError:
@@ -155,7 +156,8 @@ def _misplaced(token: Token, bullets: _Open, inside: _Open, is_next: bool, sourc
             hint=f"add the {ending}; all of an item stands to the right of its bullet",
         )
     return TlaSyntaxError(
-        f"`{token.text}` belongs to {opened} and must stand to the right of the bullet `{bullet}` (line {line}, column {column})",
+        f"`{token.text}` belongs to {opened} and must stand to the right of the bullet `{bullet}` "
+        f"(line {line}, column {column})",
         span,
         hint=f"indent it further than column {column}",
     )

@@ -13,19 +13,23 @@ _OPENERS = {"(": ")", "[": "]", "BOUND_BRACKET": "]", "{": "}", "BOUND_BRACE": "
 _CLOSERS = {")": ")", "]": "]", "]_": "]", "}": "}", ">>": ">>", ">>_": ">>"}
 _CALLED = {
     "NAME": "a name", "FIELD": "a field", "NUMBER": "a number", "STRING": "a string", "MARKER": "a definition",
-    "FOOTER": "`====`", "SEPARATOR": "`----`", "HEADER": "a module", "EOF": "the end of the text", "STEP": "a proof step",
-    "NEXT": "the next bullet", "BOUND_BRACE": "`{`", "BOUND_BRACKET": "`[`",
+    "FOOTER": "`====`", "SEPARATOR": "`----`", "HEADER": "a module", "EOF": "the end of the text",
+    "STEP": "a proof step", "NEXT": "the next bullet", "BOUND_BRACE": "`{`", "BOUND_BRACKET": "`[`",
 }  # fmt: skip
 _SHOWN = 5
 
 
-def explain(problem: UnexpectedToken, found: list[Token], source: SourceText, spellings: dict[str, str]) -> TlaSyntaxError:
+def explain(
+    problem: UnexpectedToken, found: list[Token], source: SourceText, spellings: dict[str, str]
+) -> TlaSyntaxError:
     """The error to raise for Lark's. ``spellings`` says how each terminal of the grammar is written."""
-    index: int = problem.token.index
+    index: int = problem.token.place
     token = found[index]
     previous = found[index - 1] if index else None
     parser = problem.interactive_parser
-    accepted = {spellings.get(name, name) for name in (parser.accepts() if parser is not None else ())}
+    # Lark leaves accepts() without types.
+    names: set[str] = parser.accepts() if parser is not None else set()  # type: ignore[no-untyped-call]
+    accepted = {spellings.get(name, name) for name in names}
     special = _misused_pair(previous, token, accepted, source)
     if special is not None:
         return special
@@ -102,9 +106,10 @@ def _hint(token: Token, index: int, found: list[Token], accepted: set[str], sour
     if token.kind in _CLOSERS:
         if unclosed is None:
             return f"there is no open bracket that `{token.text}` could close"
-        if _OPENERS[unclosed.kind] != _CLOSERS[token.kind]:
+        closer = _OPENERS[unclosed.kind]
+        if closer != _CLOSERS[token.kind]:
             line, column = source.position(unclosed.start)
-            return f"`{unclosed.text}` at line {line}, column {column} is still open: close it with `{_OPENERS[unclosed.kind]}`"
+            return f"`{unclosed.text}` at line {line}, column {column} is still open: close it with `{closer}`"
     if token.kind == "ELSE" or token.kind == "THEN":
         return f"`{token.kind}` needs an `IF` before it that is not yet complete"
     if token.kind == "CLOSE" and wants_operand and previous is not None:

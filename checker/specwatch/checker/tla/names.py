@@ -1,8 +1,8 @@
 """What each name means: undefined names, arities, and names that are defined twice.
 
 The rules are SANY's (``tla2sany/semantic/Generator``): a name is defined before it is used (but for RECURSIVE), and no
-parameter, bound variable or LET may take a name that already has a meaning. EXTENDS and INSTANCE may bring a name twice; the
-first one counts.
+parameter, bound variable or LET may take a name that already has a meaning. EXTENDS and INSTANCE may bring a name
+twice: the first one counts.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class _Meaning:
 
 
 _CORE_INFIX = (
-    r"\land \lor => \equiv ~> -+-> = /= \in \notin \subseteq \ \intersect \union \times \cdot".split()
-)
+    r"\land", r"\lor", "=>", r"\equiv", "~>", "-+->", "=", "/=", r"\in", r"\notin", r"\subseteq", "\\", r"\intersect",
+    r"\union", r"\times", r"\cdot",
+)  # fmt: skip
 _CORE: dict[str, _Meaning] = {
     **{name: _Meaning("built-in operator", 2) for name in _CORE_INFIX},
     **{name: _Meaning("built-in operator", 1) for name in PREFIX if name != "-."},
@@ -145,7 +146,7 @@ class _Checker:
     def _below(self, node: tree.Node) -> Visit:
         yield from tree.children(node)
 
-    # --- modules and their units ------------------------------------------------------------------------------------------
+    # --- modules and their units --------------------------------------------------------------------------------------
 
     def module(self, module: tree.Module, outer: dict[str, _Meaning]) -> Visit:
         """Checks a module. ``outer`` is what is known before it begins."""
@@ -157,8 +158,7 @@ class _Checker:
                 exported.setdefault(name, meaning)
         self.later = _definition_spans(module.units)
         before = set(self.scope)
-        for unit in module.units:
-            yield unit
+        yield from module.units
         self._check_recursive(module.units)
         local = set(_local_names(module.units))
         own = {name: meaning for name, meaning in self.scope.items() if name not in before and name not in local}
@@ -230,7 +230,8 @@ class _Checker:
                 )
             del self.scope[unit.name]
         if clashes:
-            raise TlaSemanticError(f"`{unit.name}` has a parameter of its own name", unit.span, hint="rename the parameter")
+            message = f"`{unit.name}` has a parameter of its own name"
+            raise TlaSemanticError(message, unit.span, hint="rename the parameter")
         self._add(unit.name, meaning, unit.span)
 
     def _instance(self, unit: tree.Instance) -> Visit:
@@ -259,7 +260,7 @@ class _Checker:
                         unit.span,
                         hint=f"add WITH {name} <- …",
                     )
-        usable = None if exports is None else {n: m for n, m in exports.items() if m.what not in ("constant", "variable")}
+        usable = _without_declarations(exports) if exports is not None else None
         if unit.name is None:
             self.is_open |= usable is None
             for name, meaning in (usable or {}).items():
@@ -278,7 +279,7 @@ class _Checker:
         if unit.name is not None:
             self._add(unit.name, _Meaning("theorem", 0, unit.span, is_usable=unit.body is not None), unit.span)
 
-    # --- names and what they are applied to -------------------------------------------------------------------------------
+    # --- names and what they are applied to ---------------------------------------------------------------------------
 
     def _name(self, node: tree.Name) -> Visit:
         yield from self._path(node)
@@ -413,7 +414,7 @@ class _Checker:
                     node.span,
                 )
 
-    # --- what binds names -------------------------------------------------------------------------------------------------
+    # --- what binds names ---------------------------------------------------------------------------------------------
 
     def _bounded(self, node: tree.Quantifier | tree.SetMap | tree.FunctionConstructor) -> Visit:
         for bound in node.bounds:
@@ -437,8 +438,8 @@ class _Checker:
             yield node.body
 
     def _stray_lambda(self, node: tree.Lambda) -> Visit:
+        yield from ()
         raise TlaSemanticError("a LAMBDA stands here, where an expression is wanted", node.span)
-        yield
 
     def _let(self, node: tree.Let) -> Visit:
         with self._inside():
@@ -467,7 +468,7 @@ class _Checker:
             names.add(name)
             yield value
 
-    # --- the scope --------------------------------------------------------------------------------------------------------
+    # --- the scope ----------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
@@ -488,15 +489,21 @@ class _Checker:
     def _add(self, name: str, meaning: _Meaning, span: Span) -> None:
         known = self.scope.get(name)
         if known is not None:
-            raise TlaSemanticError(_defined_twice(name, known, span), span, hint=f"give this {meaning.what} another name")
+            hint = f"give this {meaning.what} another name"
+            raise TlaSemanticError(_defined_twice(name, known, span), span, hint=hint)
         self.scope[name] = meaning
 
 
 def _defined_twice(name: str, known: _Meaning, span: Span) -> str:
     if known.span is None:
-        return f"`{name}` has a meaning already: it is a {known.what}" + (" of a standard module" if known.what == "operator" else "")
+        what = "an operator of a standard module" if known.what == "operator" else f"a {known.what}"
+        return f"`{name}` has a meaning already: it is {what}"
     where = "" if known.span.file == span.file else f" of {known.span.file}"
     return f"`{name}` has a meaning already: the {known.what} at line {known.span.line}{where}"
+
+
+def _without_declarations(exports: dict[str, _Meaning]) -> dict[str, _Meaning]:
+    return {name: meaning for name, meaning in exports.items() if meaning.what not in ("constant", "variable")}
 
 
 def _arguments(count: int) -> str:
@@ -509,13 +516,12 @@ def _nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def _definition_spans(units: Iterable[tree.Unit]) -> dict[str, Span]:
-    return {
-        unit.name: unit.name_span for unit in units if isinstance(unit, (tree.Definition, tree.FunctionDefinition))
-    }
+    return {unit.name: unit.name_span for unit in units if isinstance(unit, (tree.Definition, tree.FunctionDefinition))}
 
 
 def _local_names(units: Iterable[tree.Unit]) -> Iterator[str]:
     for unit in units:
-        if isinstance(unit, (tree.Definition, tree.FunctionDefinition, tree.Instance)) and unit.local:
-            if unit.name is not None:
-                yield unit.name
+        if not isinstance(unit, tree.Definition | tree.FunctionDefinition | tree.Instance):
+            continue
+        if unit.local and unit.name is not None:
+            yield unit.name

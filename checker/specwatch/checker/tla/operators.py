@@ -57,8 +57,8 @@ INFIX: dict[str, Operator] = {
         {
             (1, 1): "=>",
             (2, 2): r"~> \equiv -+->",
-            (5, 5): r"""= /= \in \notin < \leq > \geq \subseteq |- |= -| =| := ::= \prec \succ \preceq \succeq \sim \simeq
-                        \ll \gg \asymp \subset \supset \supseteq \approx \cong \sqsubset \sqsubseteq \sqsupset
+            (5, 5): r"""= /= \in \notin < \leq > \geq \subseteq |- |= -| =| := ::= \prec \succ \preceq \succeq \sim
+                        \simeq \ll \gg \asymp \subset \supset \supseteq \approx \cong \sqsubset \sqsubseteq \sqsupset
                         \sqsupseteq \doteq \propto""",
             (7, 7): "<: :>",
             (8, 8): "\\",
@@ -87,6 +87,9 @@ INFIX: dict[str, Operator] = {
         },
     ),
 }
+
+ALL: dict[str, Operator] = {**PREFIX, **POSTFIX, **INFIX}
+"""Every operator by its canonical spelling. The two minus signs are ``-`` and ``-.``: no name is of two kinds."""
 
 # What is written → the canonical spelling, which is SANY's.
 SPELLINGS: dict[str, str] = {
@@ -231,6 +234,5 @@ def _conflict(left: tuple[Operator, Symbol], right: tuple[Operator, Symbol]) -> 
     reason = f"`{first}` cannot be chained" if left[0] == right[0] else "neither binds tighter than the other"
     # SANY reports a conflict at the left operator, but one with a postfix operator at that.
     place = right if right[0].fix == "postfix" else left
-    return TlaSyntaxError(
-        f"Precedence conflict between `{first}` and `{second}`: {reason}", place[1].span, hint=f"add parentheses: {hint}"
-    )
+    message = f"Precedence conflict between `{first}` and `{second}`: {reason}"
+    return TlaSyntaxError(message, place[1].span, hint=f"add parentheses: {hint}")

@@ -46,9 +46,10 @@ def parse_expression(text: str, path: str = "<expression>") -> tree.Expression:
 def _parse(found: list[Token], source: SourceText, start: str) -> tree.Node:
     found = bracket(classify(found), source)
     try:
-        parsed: tree.Node = _parser().parse((found, source), start)  # type: ignore[arg-type]
+        parsed: Any = _parser().parse((found, source), start)
     except UnexpectedToken as problem:
         raise explain(problem, found, source, _spellings()) from None
+    assert isinstance(parsed, tree.Node)  # what the builder makes of both start rules
     _check_depth(parsed)
     return parsed
 

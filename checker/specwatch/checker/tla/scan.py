@@ -18,8 +18,8 @@ class Token(NamedTuple):
     r"""A token. ``start`` and ``end`` are offsets in the source.
 
     ``kind`` is ``NAME``, ``NUMBER``, ``STRING`` or ``STEP`` (``<1>2.``), ``HEADER`` (``---- MODULE``), ``SEPARATOR``
-    (``----``), ``FOOTER`` (``====``), ``EOF``, and for a reserved word, an operator or a bracket its canonical spelling:
-    ``VARIABLES`` is of the kind ``VARIABLE``, ``\cup`` of the kind ``\union``. ``text`` is what was written.
+    (``----``), ``FOOTER`` (``====``), ``EOF``, and for a reserved word, an operator or a bracket its canonical
+    spelling: ``VARIABLES`` is of the kind ``VARIABLE``, ``\cup`` of the kind ``\union``. ``text`` is what was written.
     ``TRUE``, ``BOOLEAN``, ``STRING`` and ``@`` are NAMEs.
     """
 
@@ -43,15 +43,18 @@ RESERVED: dict[str, str] = {
 """Every reserved word → its canonical spelling."""
 
 _PUNCTUATION: dict[str, str] = {
-    **{text: text for text in r"\A \E \AA \EE ( ) [ ] ]_ { } << >> >>_ , : :: . _ ! == -> <- |-> WF_ SF_".split()},
+    **{text: text for text in (
+        r"\A", r"\E", r"\AA", r"\EE", "(", ")", "[", "]", "]_", "{", "}", "<<", ">>", ">>_", ",", ":", "::", ".", "_",
+        "!", "==", "->", "<-", "|->", "WF_", "SF_", "[]ASSUME", "[]PROVE",
+    )},
     r"\forall": r"\A", "∀": r"\A", r"\exists": r"\E", "∃": r"\E", "⟨": "<<", "⟩": ">>", "⟩_": ">>_", "∷": "::",
-    "≜": "==", "→": "->", "←": "<-", "↦": "|->", "[]ASSUME": "[]ASSUME", "[]PROVE": "[]PROVE",
+    "≜": "==", "→": "->", "←": "<-", "↦": "|->",
 }  # fmt: skip
 
 _WORDS = {"ENABLED", "UNCHANGED", "SUBSET", "UNION", "DOMAIN"}
 
 CANONICAL: dict[str, str] = {
-    **{name: name for table in (operators.PREFIX, operators.INFIX, operators.POSTFIX) for name in table if name not in _WORDS},
+    **{name: name for name in operators.ALL if name not in _WORDS},
     **operators.SPELLINGS,
     **_PUNCTUATION,
 }

@@ -1,6 +1,7 @@
 r"""Trees printed back as TLA+, fully parenthesised: how a text was read, for ``specwatch parse --tree`` and for tests.
 
-What is printed parses to a tree that is printed the same. A conjunction of three is ``((a /\ b) /\ c)``, bulleted or not.
+What is printed parses to a tree that is printed the same. A conjunction of three is ``((a /\ b) /\ c)``, bulleted or
+not.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def _text(node: tree.Node) -> _Text:
 def _all(nodes: Iterable[tree.Node], separator: str = ", ") -> _Text:
     texts = []
     for node in nodes:
-        texts.append((yield node))
+        text = yield node
+        texts.append(text)
     return separator.join(texts)
 
 
@@ -51,8 +53,8 @@ def _all(nodes: Iterable[tree.Node], separator: str = ", ") -> _Text:
 
 def _plain(make: Callable[[Any], str]) -> Callable[[Any], _Text]:
     def text(node: tree.Node) -> _Text:
+        yield from ()
         return make(node)
-        yield
 
     return text
 
@@ -60,7 +62,8 @@ def _plain(make: Callable[[Any], str]) -> Callable[[Any], _Text]:
 def _name(node: tree.Name) -> _Text:
     parts = []
     for step in node.path:
-        parts.append(step.name + (f"({(yield from _all(step.arguments))})" if step.arguments else ""))
+        arguments = yield from _all(step.arguments)
+        parts.append(f"{step.name}({arguments})" if step.arguments else step.name)
     if node.name:
         parts.append(node.name)
     return "!".join(parts)
@@ -86,7 +89,8 @@ def _infix(operator: str, items: tuple[tree.Expression, ...]) -> _Text:
     text = yield items[0]
     pieces = [text]
     for item in items[1:]:
-        pieces.append(f" {operator} {yield item})")
+        text = yield item
+        pieces.append(f" {operator} {text})")
     return "(" * (len(items) - 1) + "".join(pieces)
 
 
@@ -106,7 +110,7 @@ def _product(node: tree.Product) -> _Text:
     return "(" + (yield from _all(node.factors, " \\X ")) + ")"
 
 
-# --- what binds names ---------------------------------------------------------------------------------------------------
+# --- what binds names -------------------------------------------------------------------------------------------------
 
 
 def _bound(node: tree.Bound) -> _Text:
@@ -145,7 +149,7 @@ def _lambda(node: tree.Lambda) -> _Text:
     return f"LAMBDA {_parameters(node.parameters)} : {yield node.body}"
 
 
-# --- sets, functions, records, tuples -----------------------------------------------------------------------------------
+# --- sets, functions, records, tuples ---------------------------------------------------------------------------------
 
 
 def _set_enumeration(node: tree.SetEnumeration) -> _Text:
@@ -179,7 +183,8 @@ def _record(node: tree.RecordConstructor | tree.RecordSet) -> _Text:
 def _update(node: tree.Update) -> _Text:
     path = []
     for component in node.path:
-        path.append(f".{component}" if isinstance(component, str) else f"[{yield from _all(component)}]")
+        text = f".{component}" if isinstance(component, str) else f"[{yield from _all(component)}]"
+        path.append(text)
     return f"!{''.join(path)} = {yield node.value}"
 
 
@@ -191,7 +196,7 @@ def _tuple(node: tree.Tuple) -> _Text:
     return f"<<{yield from _all(node.items)}>>"
 
 
-# --- control, actions, temporal formulas --------------------------------------------------------------------------------
+# --- control, actions, temporal formulas ------------------------------------------------------------------------------
 
 
 def _if(node: tree.If) -> _Text:
@@ -232,7 +237,7 @@ def _fairness(node: tree.Fairness) -> _Text:
     return f"{node.kind}_{yield from _subscript(node.subscript)}({yield node.action})"
 
 
-# --- units --------------------------------------------------------------------------------------------------------------
+# --- units ------------------------------------------------------------------------------------------------------------
 
 
 def _head(name: str, parameters: tuple[tree.Parameter, ...]) -> str:
@@ -282,7 +287,8 @@ def _module(node: tree.Module) -> _Text:
     if node.extends:
         lines.append(f"EXTENDS {yield from _all(node.extends)}")
     for unit in node.units:
-        lines.append((yield unit))
+        text = yield unit
+        lines.append(text)
     return "\n".join([*lines, "===="])
 
 

@@ -51,9 +51,9 @@ class String(Expression):
 class Name(Expression):
     """An identifier, ``TRUE``, ``FALSE``, ``BOOLEAN``, ``STRING``, or an operator's symbol where one is an argument.
 
-    ``path`` holds the instances before the last ``!``: ``A!B(1)!x`` is ``Name("x", (PathStep("A"), PathStep("B", (1,))))``.
-    Selectors of subexpressions are names too (``V!1``, ``V!<<``), and ``V!(e)`` is ``Name("", (PathStep("V"),
-    PathStep("", (e,))))``.
+    ``path`` holds the instances before the last ``!``: ``A!B(1)!x`` is ``Name("x", (PathStep("A"),
+    PathStep("B", (1,))))``. Selectors of subexpressions are names too (``V!1``, ``V!<<``), and ``V!(e)`` is
+    ``Name("", (PathStep("V"), PathStep("", (e,))))``.
     """
 
     name: str
@@ -134,7 +134,7 @@ class Product(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bound(Node):
-    """``x, y \\in S``, or ``<<x, y>> \\in S`` (``tuple_pattern``). ``domain`` is None where the quantifier is unbounded.
+    """``x, y \\in S``, or ``<<x, y>> \\in S`` (``tuple_pattern``). ``domain`` is None where there is no bound.
 
     ``name_spans`` are the places of the names, here and in the nodes below.
     """
