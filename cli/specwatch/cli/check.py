@@ -107,7 +107,7 @@ def command(target: str, logs: tuple[str, ...], **given: Any) -> int:
     from specwatch.collector.assemble import collect
 
     asked = job(target, logs, config=given["config"], binding=given["binding"], format=given["format"])
-    _refuse_unsupported(asked.target.binding, given)
+    _refuse_unsupported(asked.target.binding)
     collected = collect(
         asked.logs,
         asked.target.binding,
@@ -136,8 +136,7 @@ def command(target: str, logs: tuple[str, ...], **given: Any) -> int:
     if given["allow_inconclusive"] is not None:
         allow_inconclusive(verdict, given["allow_inconclusive"])
     _print(verdict, given)
-    code: int = verdict.exit_code
-    return code
+    return verdict.exit_code
 
 
 def allow_inconclusive(verdict: Verdict, share: Fraction) -> None:
@@ -145,28 +144,21 @@ def allow_inconclusive(verdict: Verdict, share: Fraction) -> None:
 
     An unmet ``require`` stays 3, and so does a run in which nothing conforms; the verdict's word is unchanged.
     """
-    from specwatch.checker.verdict import EXIT_CODES, Word, worst
+    from specwatch.checker.verdict import EXIT_CODES
 
     behaviours = verdict.behaviours
     if verdict.verdict != "inconclusive" or not behaviours.inconclusive or not behaviours.conforms:
         return
     if any(not met for _, met in verdict.require) or behaviours.inconclusive > share * behaviours.total:
         return
-    rest: list[Word] = ["vacuous"] if behaviours.vacuous else ["conforms"]
-    verdict.exit_code = EXIT_CODES[worst(rest)]
+    verdict.exit_code = EXIT_CODES["vacuous" if behaviours.vacuous else "conforms"]
 
 
-def _refuse_unsupported(binding: Binding | None, given: dict[str, Any]) -> None:
-    """What INTERFACES promises and this version does not have is refused: a value taken and ignored would be a lie."""
-    start = given["start"] or (binding.start if binding else None) or "init"
-    if start != "init":
-        raise Refused(f"start = {start} is not supported yet", hint="a log that begins with the run has --start init")
+def _refuse_unsupported(binding: Binding | None) -> None:
+    """A guard that is taken and ignored would explain more than it may."""
     for name, hidden in (binding.hidden if binding else {}).items():
         if hidden.when is not None:
             raise Refused(f"hidden.{name}.when is not supported yet", file=binding.path if binding else None)
-    scope = given["scope"] or (binding.scope if binding else None) or "run"
-    if scope != "run":
-        raise Refused(f"scope = {scope} is not supported yet", hint="--scope run judges all keys together")
 
 
 def _bounds_not_applied(binding: Binding | None, given: dict[str, Any]) -> list[str]:
@@ -197,6 +189,7 @@ def _options(binding: Binding | None, given: dict[str, Any]) -> Options:
         terminal=tuple(binding.terminal) if binding else (),
         complete=bool(binding and binding.complete),
         strict=given["strict"],
+        start=given["start"] or (binding.start if binding else None) or "init",
         require=require or (),
         keep_constraints=given["keep_constraints"],
         max_states=given["max_states"],
