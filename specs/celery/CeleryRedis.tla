@@ -34,13 +34,14 @@ VARIABLES
   sent,          \* the attempt that each message of the task carries, by tag
   ready,         \* tags that wait in the queue
   unacked,       \* tags in the hash `unacked`: delivered, not settled
-  acked,         \* tags that an ack settled
+  acked,         \* attempts of which an ack settled a message
   restored,      \* tags that were put back once: such messages say so
   copies,        \* what workers hold: a bag (copy -> how many alike)
   results,       \* rows of the task in the database
   executions,    \* the same rows by attempt: a bag
   claims,        \* attempts that the guard's table has a claim for
-  closed,        \* attempts that ended by a failure, reject, revoke, expiry
+  closed,        \* attempts that ended without an effect, as their worker told:
+                 \* failed, rejected, revoked, expired, or sent on as the next
   published,     \* how often a caller published the id
   announced      \* the highest attempt that a Retry has told of
 
@@ -58,13 +59,14 @@ account == <<closed, published, announced>>
 (* and has not yet said so. done: the body is over, the ack is still due.  *)
 Phases == {"held", "begun", "passed", "found", "executed", "skipped",
            "resent", "done"}
+Unfinished == {"held", "begun", "passed", "resent"}
 
 (* Where no log line names a worker, somebody held the copy all the same.  *)
 Holders == IF Workers = {} THEN {"somebody"} ELSE Workers
 
 Holding(t) == {c.w : c \in DOMAIN copies[t]}
 Held(t) == {c.a : c \in DOMAIN copies[t]}
-Attempts(t) == {sent[t][d] : d \in DOMAIN sent[t]}
+Waiting(t) == {sent[t][d] : d \in ready[t]}
 
 ---------------------------------------------------------------- \* bags
 
@@ -228,19 +230,19 @@ Retry(t, w, a) ==
     /\ ready' = [ready EXCEPT ![t] =
          IF c.phase = "resent" THEN @ ELSE @ \union {Len(sent[t]) + 1}]
     /\ copies' = [copies EXCEPT ![t] = Finish(@, c)]
+    /\ closed' = [closed EXCEPT ![t] = @ \union {a}]
     /\ announced' = [announced EXCEPT ![t] = IF a + 1 > @ THEN a + 1 ELSE @]
-    /\ UNCHANGED <<unacked, acked, restored, database, closed, published>>
+    /\ UNCHANGED <<unacked, acked, restored, database, published>>
 
 (* Task.retry sends first and says so afterwards, so that the next attempt *)
 (* may be received before the retry is told. A body that has sent its next *)
-(* attempt has nothing left to do but to say so. This is the sending just  *)
-(* before such a receipt, so there is no need of it while a message of the *)
-(* next attempt waits.                                                     *)
+(* attempt has nothing left to do but to say so. That takes milliseconds,  *)
+(* so one body of a task at a time is in between.                          *)
 Resend(t, w, a) ==
   \E c \in DOMAIN copies[t] :
     /\ c.w = w /\ c.a = a
     /\ c.phase = MayExecute
-    /\ \A d \in ready[t] : sent[t][d] # a + 1
+    /\ \A x \in DOMAIN copies[t] : x.phase # "resent"
     /\ sent' = [sent EXCEPT ![t] = Append(@, a + 1)]
     /\ ready' = [ready EXCEPT ![t] = @ \union {Len(sent[t]) + 1}]
     /\ copies' = [copies EXCEPT ![t] = Move(@, c, "resent")]
@@ -259,13 +261,14 @@ Ack(t, w, a) ==
     /\ copies' = [copies EXCEPT ![t] =
          IF c.phase = "done" THEN Drop(@, c) ELSE Add(Drop(@, c), [c EXCEPT !.acked = TRUE])]
     /\ unacked' = [unacked EXCEPT ![t] = @ \ {c.d}]
-    /\ acked' = [acked EXCEPT ![t] = @ \union ({c.d} \intersect unacked[t])]
+    /\ acked' = [acked EXCEPT ![t] = IF c.d \in unacked[t] THEN @ \union {a} ELSE @]
     /\ UNCHANGED <<sent, ready, restored, database, account>>
 
 (* Rejected with requeue: back into the queue, at once. *)
 Nack(t, w, a) ==
   \E c \in DOMAIN copies[t] :
     /\ c.w = w /\ c.a = a
+    /\ c.phase # "resent"
     /\ copies' = [copies EXCEPT ![t] = Drop(@, c)]
     /\ unacked' = [unacked EXCEPT ![t] = Settled(t, c)]
     /\ ready' = [ready EXCEPT ![t] = @ \union (unacked[t] \ Settled(t, c))]
@@ -276,6 +279,7 @@ Nack(t, w, a) ==
 Reject(t, w, a) ==
   \E c \in DOMAIN copies[t] :
     /\ c.w = w /\ c.a = a
+    /\ c.phase # "resent"
     /\ copies' = [copies EXCEPT ![t] = Drop(@, c)]
     /\ unacked' = [unacked EXCEPT ![t] = Settled(t, c)]
     /\ closed' = [closed EXCEPT ![t] = @ \union {a}]
@@ -285,7 +289,7 @@ Reject(t, w, a) ==
 Revoke(t, w, a) ==
   \E c \in DOMAIN copies[t] :
     /\ c.w = w /\ c.a = a
-    /\ c.phase # "done"
+    /\ c.phase \notin {"resent", "done"}
     /\ copies' = [copies EXCEPT ![t] = Drop(@, c)]
     /\ unacked' = [unacked EXCEPT ![t] = Settled(t, c)]
     /\ closed' = [closed EXCEPT ![t] = @ \union {a}]
@@ -331,7 +335,7 @@ LosePop(t, d) ==
 
 Next ==
   \/ \E t \in Tasks : Publish(t)
-  \/ \E t \in Tasks : \E w \in Holders, a \in Attempts(t), r \in BOOLEAN : Pickup(t, w, a, r)
+  \/ \E t \in Tasks : \E w \in Holders, a \in Waiting(t), r \in BOOLEAN : Pickup(t, w, a, r)
   \/ \E t \in Tasks : \E w \in Holding(t), a \in Held(t) : Start(t, w, a)
   \/ \E t \in Tasks : \E w \in Holding(t), a \in Held(t) : Check(t, w, a)
   \/ \E t \in Tasks : \E w \in Holding(t), a \in Held(t) : Execute(t, w, a)
@@ -358,12 +362,8 @@ Spec == Init /\ [][Next]_vars
 
 TypeOK ==
   \A t \in Tasks :
-    /\ ready[t] \subseteq DOMAIN sent[t]
-    /\ unacked[t] \subseteq DOMAIN sent[t]
-    /\ acked[t] \subseteq DOMAIN sent[t]
-    /\ restored[t] \subseteq DOMAIN sent[t]
+    /\ ready[t] \union unacked[t] \union restored[t] \subseteq DOMAIN sent[t]
     /\ ready[t] \intersect unacked[t] = {}
-    /\ acked[t] \intersect (ready[t] \union unacked[t]) = {}
     /\ \A c \in DOMAIN copies[t] :
          /\ c.d \in DOMAIN sent[t]
          /\ c.a = sent[t][c.d]
@@ -383,25 +383,25 @@ NoDoubleExecution ==
     /\ \A a \in DOMAIN executions[t] : executions[t][a] <= published[t]
     /\ Cardinality({a \in DOMAIN executions[t] : a >= announced[t]}) <= published[t]
 
-(* What was acked was executed, or ended in a way that the worker told, or *)
-(* was sent again as the next attempt, or a copy is there that may yet do  *)
-(* it (an early ack comes before the effect).                              *)
+(* What was acked was executed, or was closed as its worker told, or a     *)
+(* copy is there that may yet do either: an early ack comes first.         *)
 AckedWasExecuted ==
-  \A t \in Tasks : \A d \in acked[t] :
-    \/ sent[t][d] \in DOMAIN executions[t]
-    \/ sent[t][d] \in closed[t]
-    \/ sent[t][d] + 1 \in Attempts(t)
-    \/ \E c \in DOMAIN copies[t] :
-         c.a = sent[t][d] /\ c.phase \in {"held", "begun", "passed"}
+  \A t \in Tasks :
+    acked[t] \subseteq DOMAIN executions[t] \union closed[t]
+      \union {c.a : c \in {x \in DOMAIN copies[t] : x.phase \in Unfinished}}
 
 (* An invariant of ends: judged on complete runs alone. *)
 NothingLost ==
-  \A t \in Tasks : published[t] > 0 => results[t] > 0 \/ closed[t] # {}
+  \A t \in Tasks :
+    \/ published[t] = 0
+    \/ results[t] > 0
+    \/ \E a \in closed[t] : \A d \in DOMAIN sent[t] : sent[t][d] # a + 1
 
-(* Not true of Redis: an ack settles no other worker's delivery. *)
+(* Not true of Redis: an ack takes away no entry of a copy that another    *)
+(* worker still has to do.                                                 *)
 AckIsFenced ==
   \A t \in Tasks : \A c \in DOMAIN copies[t] :
-    c.acked \/ c.phase = "done" \/ c.d \notin acked[t]
+    c.acked \/ c.phase = "done" \/ c.a \notin acked[t]
 
 ----------------------------------------------------------- \* exploration
 
