@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import tree
 from .builtins import MODULES
 from .errors import TlaSemanticError
-from .operators import INFIX, POSTFIX, PREFIX
+from .operators import INFIX, MISTAKEN, POSTFIX, PREFIX
 from .source import Span
 
 if TYPE_CHECKING:
@@ -53,14 +53,10 @@ _CORE: dict[str, _Meaning] = {
 }
 
 _HINTS = {
-    "&&": "the conjunction of TLA+ is `/\\`",
-    "||": "the disjunction of TLA+ is `\\/`",
-    ":=": "to compare, or to say what a primed variable equals, write `=`",
+    **MISTAKEN,
     "ℕ": "write `Nat` and EXTENDS Naturals",
     "ℤ": "write `Int` and EXTENDS Integers",
     "ℝ": "write `Real` and EXTENDS Reals",
-    "true": "write `TRUE`",
-    "false": "write `FALSE`",
 }
 
 

@@ -109,6 +109,22 @@ SPELLINGS: dict[str, str] = {
 }  # fmt: skip
 
 
+MISTAKEN: dict[str, str] = {
+    "&&": "the conjunction of TLA+ is `/\\`",
+    "||": "the disjunction of TLA+ is `\\/`",
+    ":=": "to compare, or to say what a primed variable equals, write `=`",
+    "and": "the conjunction of TLA+ is `/\\`",
+    "or": "the disjunction of TLA+ is `\\/`",
+    "not": "the negation of TLA+ is `~`",
+    "mod": "the remainder is `a % b`, of Naturals",
+    "true": "write `TRUE`",
+    "false": "write `FALSE`",
+    "True": "write `TRUE`",
+    "False": "write `FALSE`",
+}
+"""What other languages write → what to write here. The first three are operators that a module may define."""
+
+
 @dataclass(frozen=True, slots=True)
 class Symbol:
     """An operator symbol where it stands. ``name`` is canonical; ``text`` is what was written."""
@@ -166,6 +182,16 @@ def resolve(items: list[Item]) -> tree.Expression:
     """
     if len(items) == 1 and isinstance(items[0], Operand):
         return items[0].node
+    try:
+        return _resolve(items)
+    except TlaSyntaxError as conflict:
+        for item in items:
+            if isinstance(item, Infix) and item.symbol.text in MISTAKEN:
+                conflict.hint = MISTAKEN[item.symbol.text]
+        raise
+
+
+def _resolve(items: list[Item]) -> tree.Expression:
     values: list[_Value] = []
     pending: list[tuple[Operator, Symbol]] = []
     for item in items:
