@@ -75,7 +75,7 @@ def collect(
 
     order = order or binding.order or _default_order(reading)
     if order == "time":
-        assumptions.append(_ordered_by_time(binding.skew if skew is None else duration(skew)))
+        assumptions.append(_ordered_by_time(binding.skew if skew is None else _duration(skew)))
     assembling = _Assembling(reading, order, start or binding.start or "init")
     behaviours = assembling.behaviours()
     legend = intern(binding, behaviours)
@@ -88,6 +88,13 @@ def collect(
         assumptions=assumptions,
         fault_events=assembling.fault_events(),
     )
+
+
+def _duration(skew: str | float) -> int:
+    try:
+        return duration(skew)
+    except ValueError as error:
+        raise CollectorError(f"the skew {error}") from None
 
 
 @contextmanager

@@ -26,6 +26,7 @@ import msgspec
 
 from specwatch.checker.behaviour import Json, Order, Params, Scope, Start
 
+from .decode import DECODERS
 from .errors import CollectorError
 from .receive.tail import unreadable
 from .template import Test, Value, respelt, test_of, value_of
@@ -107,8 +108,8 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     hidden: Any = None
     key: Key | None = None
     constants: dict[str, Any] = {}
-    intern: dict[str, int] = {}
-    values: dict[str, dict[str, Any]] = {}
+    intern: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     settings: dict[str, Any] = {}
     emitter: str | None = None
     seq: str | None = None
@@ -175,7 +176,18 @@ def with_settings(binding: Binding, settings: Mapping[str, str]) -> list[str]:
         if name not in binding.settings:
             hint = _nearest(name, binding.settings) or f"its settings: {', '.join(binding.settings) or 'none'}"
             raise CollectorError(f"the binding has no setting {name!r}", file=binding.path, hint=hint)
+        if _is_duration(binding.settings[name]) and not _is_duration(settings[name]):
+            hint = "50ms, 3600s, or a number of seconds"
+            raise CollectorError(f"{name} cannot be {settings[name]!r}: it is a duration", hint=hint)
     return [f"{name} = {value}" for name, value in {**binding.settings, **settings}.items()]
+
+
+def _is_duration(value: object) -> bool:
+    try:
+        duration(value)
+    except ValueError:
+        return False
+    return True
 
 
 def load_binding(path: str) -> Binding:
@@ -273,7 +285,9 @@ class _Reader:
         if enum:
             words = self._words_at(type_, place[len(path) :])
             self.fail(place, f"{place[-1]} cannot be {enum[1]!r}", f"it is one of: {', '.join(words)}")
-        name = place[-1] if place else "the binding"
+        name: str | int = place[-1] if place else "the binding"
+        if isinstance(name, int):
+            name = f"an entry of {place[-2]}"
         expected = re.fullmatch(r"Expected `(.*)`, got `(.*)`", message)
         if expected:
             kinds = [_KINDS.get(kind, kind) for kind in expected[1].split(" | ") if kind != "null"]
@@ -305,6 +319,10 @@ class _Reader:
 
     def binding(self) -> Binding:
         file: _File = self.convert(self.document, _File)
+        if file.format != "auto" and file.format not in DECODERS:
+            self.fail(("format",), f"there is no format {file.format!r}", f"it is one of: auto, {', '.join(DECODERS)}")
+        for name, spellings in file.values.items():
+            self.convert(spellings, dict[str, Any], ("values", name))
         start = self._start(file.start)
         hidden, hidden_max = self._hidden(file)
         for name in file.terminal:
@@ -330,10 +348,15 @@ class _Reader:
             hidden_max=hidden_max,
             key=file.key,
             constants={name: self._constant(name, value) for name, value in file.constants.items()},
-            intern=file.intern,
+            intern={name: self._first(("intern", name), first) for name, first in file.intern.items()},
             settings=file.settings,
             rules=[self._rule(file, number, rule) for number, rule in enumerate(file.rule)],
         )
+
+    def _first(self, path: Path, first: Any) -> int:
+        if type(first) is not int or first < 0:
+            self.fail(path, f"{path[-1]} must be the first integer that stands for an id, 0 or more")
+        return first
 
     def _start(self, value: Any) -> _StartTable:
         if isinstance(value, dict):

@@ -16,6 +16,7 @@ import re
 import stat
 import sys
 import tempfile
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -285,10 +286,12 @@ def _open(path: str) -> BinaryIO:
 
 def _spool(name: str, stream: IO[bytes]) -> Log:
     """A stream can be read once, a log must be readable twice: once to judge, once to explain."""
-    spool = tempfile.SpooledTemporaryFile(max_size=SPOOL_IN_MEMORY)  # noqa: SIM115 (lives as long as the log)
+    spool = tempfile.SpooledTemporaryFile(max_size=SPOOL_IN_MEMORY)  # noqa: SIM115 (closed with the log)
     while chunk := stream.read(CHUNK):
         spool.write(chunk)
-    return Log(name, lambda: _Again(spool))
+    log = Log(name, lambda: _Again(spool))
+    weakref.finalize(log, spool.close)
+    return log
 
 
 class _Again(io.RawIOBase):
