@@ -24,7 +24,7 @@ class Judged:
 
     @property
     def word(self) -> str:
-        """The verdict; for ``violates`` and ``diverges`` with the event and the invariant: ``violates 4 NoDoubleExecution``."""
+        """The verdict, with the event and the invariant of the first finding: ``violates 4 NoDoubleExecution``."""
         if not self.document["findings"]:
             return str(self.document["verdict"])
         finding = self.document["findings"][0]

@@ -48,17 +48,17 @@ def one(worker: str, attempt: int = 0) -> tuple[str, ...]:
         (("Publish", *RETRY, *one("B", 2)), "diverges 6"),
         # ... of each copy of an attempt: two messages of the next one
         (
-            ("Publish", "Pickup w=A", "Start w=A", "Pickup w=B", "Start w=B", "Retry w=A", "Retry w=B")
-            + ("Pickup w=A a=1 r=false", "Start w=A a=1", "Execute w=A a=1")
-            + ("Pickup w=B a=1 r=false", "Start w=B a=1", "Execute w=B a=1"),
+            (*BEGUN, "Pickup w=B", "Start w=B", "Retry w=A", "Retry w=B", *one("A", 1)[:3], *one("B", 1)[:3]),
             "violates 13 NoDoubleExecution",
         ),
         # ... whose message is received before the retry is told
         ((*BEGUN, "Pickup w=B a=1", "Retry w=A a=0", "Ack w=A a=0", "Start w=B", "Execute w=B"), "conforms"),
         ((*BEGUN, "Pickup w=B a=1 r=false", "Execute w=A"), "diverges 5"),
         # ... which excuses no second execution as long as it is not told
-        ((*BEGUN, "Pickup w=B", "Pickup w=C", "Start w=B", "Execute w=B", "Start w=C", "Execute w=C"),)
-        + ("violates 9 NoDoubleExecution",),
+        (
+            (*BEGUN, "Pickup w=B", "Pickup w=C", "Start w=B", "Execute w=B", "Start w=C", "Execute w=C"),
+            "violates 9 NoDoubleExecution",
+        ),
         # a failure
         ((*BEGUN, "Fail w=A", "Ack w=A"), "conforms"),
         (("Publish", "Pickup w=A", "Fail w=A"), "conforms"),  # a Start without a line is assumed

@@ -23,7 +23,7 @@ CELERY = Path(__file__).parents[2] / "specs" / "celery"
             "Publish Pickup Start Check VisTimeout Pickup Start Check Execute Execute",
         ),
         ("early", "AckedWasExecuted", "Publish Pickup Ack Crash"),
-        # The body that claimed is cut off with its pool child, whose message is requeued: a crash that needs no timeout.
+        # The body that claimed is cut off with its pool child, whose message is requeued: that needs no timeout.
         ("idempotent-lost", "AckedWasExecuted", "Publish Pickup Start Check Nack Pickup Start Check Skip Done Ack"),
         ("unfenced-ack", "AckIsFenced", "Publish Pickup Start VisTimeout Pickup Fail Ack"),
     ],
