@@ -36,6 +36,8 @@ class Options(msgspec.Struct, kw_only=True):
     max_states: int | None = None
     timeout: float | None = None
     max_memory: int | None = None
+    began: float | None = None
+    """What ``time.monotonic`` showed when ``timeout`` began to count; None for when the judging begins."""
     max_findings: int = 100
 
 
@@ -98,7 +100,7 @@ class _Judge:
         names = () if options.strict else dict.fromkeys((*options.hidden, *options.lossy))
         hidden = [action for name in names for action in self.actions(name, "hidden")]
         self.rules = Rules(frozenset(hidden), options.hidden_max, options.keep_constraints)
-        self.bounds = Bounds(options.max_states, options.timeout, options.max_memory)
+        self.bounds = Bounds(options.max_states, options.timeout, options.max_memory, began=options.began)
         self.findings: list[Finding] = []
         self.counts = Behaviours()
         self.undecided: dict[str, int] = {}

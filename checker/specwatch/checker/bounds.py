@@ -21,6 +21,7 @@ class Bounds:
     :param max_states: the most states to be held at once.
     :param timeout: seconds from the making of this object.
     :param max_memory: bytes of resident memory of the whole process.
+    :param began: what ``clock`` showed when the time began to count; None for now.
     """
 
     def __init__(
@@ -29,12 +30,13 @@ class Bounds:
         timeout: float | None = None,
         max_memory: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        began: float | None = None,
     ) -> None:
         self.max_states = max_states
         self.timeout = timeout
         self.max_memory = max_memory
         self.clock = clock
-        self.began = clock()
+        self.began = clock() if began is None else began
         self._calls = 0
 
     def check(self, states: int) -> None:
@@ -42,12 +44,15 @@ class Bounds:
         if self.max_states is not None and states > self.max_states:
             raise BoundReached(f"more than {self.max_states:,} states at once (--max-states)")
         self._calls += 1
-        if self._calls % _LOOK_EVERY:
-            return
+        if self._calls % _LOOK_EVERY == 0:
+            self.watch()
+
+    def watch(self) -> None:
+        """Looks at the clock and the memory. :raises BoundReached:"""
         if self.timeout is not None and self.clock() - self.began > self.timeout:
             raise BoundReached(f"more than {self.timeout:g} s (--timeout)")
         if self.max_memory is not None and resident() > self.max_memory:
-            raise BoundReached(f"more than {self.max_memory / 2**20:,.0f} MiB of memory (--max-memory)")
+            raise BoundReached(f"more than {self.max_memory / 10**6:,.0f} MB of memory (--max-memory)")
 
 
 def resident() -> int:

@@ -78,7 +78,7 @@ def _events(behaviour: Behaviour, replay: Replay, node: Node) -> list[Event]:
     found = []
     for step in Way.steps(node.way):
         if isinstance(step, int):
-            found.append(replay.lanes[step][done[step]].event)
+            found.append(replay.lanes[step][done[step]])
             done[step] += 1
     return found
 
@@ -160,7 +160,7 @@ def _changed(spec: Spec, first: Break) -> dict[str, list[str]]:
 def _differences(where: str, old: Value, new: Value) -> Iterator[tuple[str, Value, Value]]:
     if old == new:
         return
-    if type(old) is Map and type(new) is Map and old.keys() == new.keys():
+    if type(old) is Map and type(new) is Map and frozenset(old) == frozenset(new):
         for key in elements(frozenset(old)):
             yield from _differences(f"{where}[{show(key)}]", old[key], new[key])
     elif type(old) is tuple and type(new) is tuple and len(old) == len(new):
@@ -331,9 +331,10 @@ def _last_tries(replay: Replay, outcome: Outcome) -> Iterator[tuple[Node, Readin
         by_cut.setdefault(node.cut, []).append(node)
     for cut, group in by_cut.items():
         for node in islice((node for node in replay.closure(group, outcome.at) if not node.broken), _STATES):
-            for lane, readings in enumerate(replay.lanes):
-                if cut[lane] < len(readings):
-                    yield node, readings[cut[lane]]
+            for lane in range(len(replay.lanes)):
+                reading = replay.reading(cut, lane)
+                if reading is not None:
+                    yield node, reading
 
 
 def _attempts(spec: Spec, reading: Reading, state: State) -> Iterator[_Attempt]:

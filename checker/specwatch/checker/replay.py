@@ -216,23 +216,47 @@ class Replay:
         self.spec = spec
         self.rules = rules
         self.bounds = bounds
+        spec.evaluator.watch = bounds.watch
         self.total = behaviour.order == "total"
         self.size = len(behaviour.events)
-        by_emitter: dict[str | None, list[Reading]] = {}
-        for number, event in enumerate(behaviour.events, 1):
-            lane = by_emitter.setdefault(None if self.total else event.emitter, [])
-            lane.append(read_event(spec, event, number))
-        # Lanes in the order of their names: the answer does not depend on the order of arrival.
-        self.lanes: list[list[Reading]] = [by_emitter[name] for name in sorted(by_emitter, key=lambda name: name or "")]
+        self._check_events(behaviour.events)
+        self.lanes: list[list[Event]] = [behaviour.events]
+        if not self.total:
+            by_emitter: dict[str, list[Event]] = {}
+            for event in behaviour.events:
+                by_emitter.setdefault(event.emitter or "", []).append(event)
+            # In the order of their names: the answer does not depend on the order of arrival.
+            self.lanes = [by_emitter[name] for name in sorted(by_emitter)]
+        self._readings: dict[int, tuple[int, Reading]] = {}
+
+    def _check_events(self, events: list[Event]) -> None:
+        """Refuses what the spec lacks before anything is replayed, be it after the step that decides."""
+        known: set[tuple[str, ...]] = set()
+        for number, event in enumerate(events, 1):
+            form = (event.action, *event.params, "expect" if event.expect else "")
+            if form not in known:
+                read_event(self.spec, event, number)
+                known.add(form)
+
+    def reading(self, cut: Cut, lane: int) -> Reading | None:
+        """What the next event of a lane means; None at its end."""
+        index = cut[lane]
+        if index >= len(self.lanes[lane]):
+            return None
+        known = self._readings.get(lane)
+        if known is None or known[0] != index:
+            known = self._readings[lane] = index, read_event(self.spec, self.lanes[lane][index], sum(cut) + 1)
+        return known[1]
 
     def run(self) -> Outcome:
         if self.size == 0:
             return Outcome("vacuous")
-        frontier = self.start()
-        if not any(not node.broken for node in frontier):
-            return self.failed(0, frontier, [])
+        frontier: list[Node] = []
         level = 0
         try:
+            frontier = self.start()
+            if not any(not node.broken for node in frontier):
+                return self.failed(0, frontier, [])
             while level < self.size:
                 following = self.advance(frontier, level + 1)
                 if not any(not node.broken for node in following):
@@ -285,7 +309,7 @@ class Replay:
         for node in frontier:
             by_cut.setdefault(node.cut, []).append(node)
         for cut, group in by_cut.items():
-            ready = [(lane, readings[cut[lane]]) for lane, readings in enumerate(self.lanes) if cut[lane] < len(readings)]
+            ready = [(lane, reading) for lane in range(len(self.lanes)) if (reading := self.reading(cut, lane)) is not None]
             for node in self.closure(group, level):
                 for lane, reading in ready:
                     for successor in self.taken(reading, node.state, level):
@@ -317,6 +341,9 @@ class Replay:
                     known = found.get(reached.key) or best.get(reached.key)
                     if known is None or reached.hidden < known.hidden:
                         found[reached.key] = reached
+                    elif reached.hidden == known.hidden and known.key in best and reached.key not in found:
+                        # As few hidden steps, and later: nearer to what needs them, which reads better.
+                        best[reached.key] = reached
             best.update(found)
             layer = list(found.values())
         return best.values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from specwatch.checker.api import Options
     from specwatch.checker.verdict import Verdict
     from specwatch.collector.binding import Binding
+
+
+_DEFAULT_TIMEOUT = 45.0
+_DEFAULT_MEMORY = 900 * 10**6
 
 
 def _names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -103,6 +108,7 @@ def command(target: str, logs: tuple[str, ...], **given: Any) -> int:
     Exit code 0: conforms; 1: violates or diverges; 3: inconclusive or vacuous; 4: an unreadable spec, config, binding
     or log.
     """
+    began = time.monotonic()
     from specwatch.checker.api import judge, load_spec
     from specwatch.collector.assemble import collect
 
@@ -124,7 +130,7 @@ def command(target: str, logs: tuple[str, ...], **given: Any) -> int:
         constants=collected.constants,
         constants_text=given["constants"],
     )
-    verdict = judge(spec, collected.behaviours, _options(asked.target.binding, given), collected.ledger)
+    verdict = judge(spec, collected.behaviours, _options(asked.target.binding, given, began), collected.ledger)
     verdict.inputs = collected.inputs
     verdict.legend = collected.legend
     verdict.assumptions = [
@@ -171,7 +177,7 @@ def _bounds_not_applied(binding: Binding | None, given: dict[str, Any]) -> list[
     ]
 
 
-def _options(binding: Binding | None, given: dict[str, Any]) -> Options:
+def _options(binding: Binding | None, given: dict[str, Any], began: float) -> Options:
     """The options of the replay: what was given, else what the binding says."""
     from specwatch.checker.api import Options
 
@@ -193,8 +199,10 @@ def _options(binding: Binding | None, given: dict[str, Any]) -> Options:
         require=require or (),
         keep_constraints=given["keep_constraints"],
         max_states=given["max_states"],
-        timeout=given["timeout"],
-        max_memory=given["max_memory"],
+        # By default the answer comes within a minute and a gigabyte, reading and reporting included.
+        timeout=_DEFAULT_TIMEOUT if given["timeout"] is None else given["timeout"],
+        max_memory=_DEFAULT_MEMORY if given["max_memory"] is None else given["max_memory"],
+        began=began,
         max_findings=given["max_findings"],
     )
 

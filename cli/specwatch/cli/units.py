@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from fractions import Fraction
 from typing import Any
 
@@ -24,11 +26,13 @@ def _read(text: str, units: dict[str, Any]) -> Fraction | None:
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
-    """A time in seconds, as a float: ``90``, ``90s``, ``1.5h``, ``50ms``."""
+    """A time in seconds, as a float: ``90``, ``90s``, ``1.5h``, ``50ms``; ``none`` is infinite."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if str(value).lower() == "none":
+            return math.inf
         seconds = _read(str(value), SECONDS)
         if seconds is None or seconds == 0:
             self.fail(f"{value!r} is no time: write 90 (seconds), 90s, 5m or 2h", param, ctx)
@@ -36,11 +40,13 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only in ne
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]
-    """A number of bytes: ``1000000``, ``800MB``, ``2GiB``."""
+    """A number of bytes: ``1000000``, ``800MB``, ``2GiB``; ``none`` is more than any machine has."""
 
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if str(value).lower() == "none":
+            return sys.maxsize
         size = _read(str(value), BYTES)
         if size is None or size < 1:
             self.fail(f"{value!r} is no size: write 800MB or 2GiB", param, ctx)

@@ -14,7 +14,7 @@ a definition's body sees its own parameters only.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
@@ -64,6 +64,10 @@ Environment: TypeAlias = dict[str, Any]
 # a handful of Python frames. The limit is met by an error with a place (``guarded``), long before the C stack ends.
 _RECURSION_LIMIT = 12_000
 sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION_LIMIT))
+
+
+# How many elements of a set are gone through between two looks at the bounds of a search.
+_MANY = 1024
 
 
 class Step:
@@ -180,6 +184,8 @@ class Evaluator:
         self.variables = frozenset(program.variables)
         self.constants: dict[str, Value] = dict(constants or {})
         self.replaced = dict(replaced or {})
+        self.watch: Callable[[], None] | None = None
+        """Called now and then while a large set is gone through: a search that must not run on raises from here."""
         self._known: dict[str, Value] = {}
         self._constant_level: dict[str, bool] = {}
         self._plain: dict[tree.Node, bool] = {}
@@ -507,7 +513,18 @@ class Evaluator:
             else:
                 yield from self._bound(bounds, sets, index + 1, inner)
 
-    def _chosen(self, bound: tree.Bound, items: tuple[Value, ...], environment: Environment) -> Iterator[Environment]:
+    def _watched(self, items: tuple[Value, ...]) -> Iterable[Value]:
+        """The elements of a set, with a look at the bounds of the search now and then where they are many."""
+        return items if self.watch is None or len(items) < _MANY else self._watching(items, self.watch)
+
+    def _watching(self, items: tuple[Value, ...], watch: Callable[[], None]) -> Iterator[Value]:
+        for index, item in enumerate(items):
+            if index % _MANY == 0:
+                watch()
+            yield item
+
+    def _chosen(self, bound: tree.Bound, items_: tuple[Value, ...], environment: Environment) -> Iterator[Environment]:
+        items = self._watched(items_)
         if bound.tuple_pattern:
             for item in items:
                 yield {**environment, **self._unpacked(bound, item)}
@@ -518,7 +535,7 @@ class Evaluator:
                 inner[name] = item
                 yield inner
         else:
-            yield from self._chosen_each(bound.names, items, environment)
+            yield from self._chosen_each(bound.names, items_, environment)
 
     def _chosen_each(self, names: tuple[str, ...], items: tuple[Value, ...], environment: Environment) -> Iterator[Environment]:
         if not names:
@@ -642,7 +659,7 @@ class Evaluator:
 
             if not is_finite(arguments):
                 return LazyFunction(arguments, compute)
-            keys: Any = elements(arguments)
+            keys = elements(arguments)
         else:
             inner_by_key = {
                 self._key(bounds, inner): inner for inner in self.bindings(bounds, environment, step)
@@ -653,7 +670,7 @@ class Evaluator:
                 return concrete(self.value(body, inner_by_key[argument], step))
 
         try:
-            return function_of([(key, compute(key)) for key in keys])
+            return function_of((key, compute(key)) for key in self._watched(keys))
         except TlaEvaluationError:
             # As in TLC a function's values are computed when they are asked for: `[x \in {0, 1} |-> 1 \div x][1]` is 1.
             return LazyFunction(frozenset(keys), compute)

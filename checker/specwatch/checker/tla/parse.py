@@ -20,6 +20,8 @@ from .mistakes import explain
 from .scan import Token, module_tokens, tokens
 from .source import SourceText
 
+GRAMMAR = Path(__file__).parent / "grammar.lark"
+
 MAX_DEPTH = 400
 """The deepest that expressions may nest. ``a + b + c + …`` and ``/\\`` lists count once, however long they are."""
 
@@ -87,7 +89,7 @@ class _Tokens(Lexer):
 def _parser() -> Lark:
     # Lark resolves shift/reduce conflicts in silence: a test holds the list of those that are meant.
     return Lark(
-        (Path(__file__).parent / "grammar.lark").read_text(encoding="utf-8"),
+        GRAMMAR.read_text(encoding="utf-8"),
         parser="lalr",
         lexer=_Tokens,
         start=["module_alone", "expression_alone"],

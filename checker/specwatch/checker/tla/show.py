@@ -16,6 +16,10 @@ _Text = Generator[tree.Node, str, str]
 """The making of a node's text. It yields the nodes below, is sent their texts, and returns its own."""
 
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f"})
+_BRACKETED = (
+    tree.Name, tree.Tuple, tree.SetEnumeration, tree.SetFilter, tree.SetMap, tree.FunctionConstructor,
+    tree.FunctionSet, tree.RecordConstructor, tree.RecordSet, tree.Except,
+)  # fmt: skip
 _SYMBOLS = INFIX.keys() | PREFIX.keys() | POSTFIX.keys()
 
 
@@ -222,10 +226,10 @@ def _label(node: tree.Label) -> _Text:
 
 
 def _subscript(node: tree.Expression) -> _Text:
-    """A subscript is a name, an operator's application, or in brackets: ``f[1]`` and ``r.a`` need parentheses."""
+    """A subscript is a name, an operator's application, or in brackets: all else needs parentheses."""
     text = yield node
-    is_name = isinstance(node, tree.Name) or (isinstance(node, tree.Apply) and node.operator.name not in _SYMBOLS)
-    return text if is_name or text.startswith("(") else f"({text})"
+    is_application = isinstance(node, tree.Apply) and node.operator.name not in _SYMBOLS
+    return text if is_application or isinstance(node, _BRACKETED) else f"({text})"
 
 
 def _action_box(node: tree.ActionBox) -> _Text:

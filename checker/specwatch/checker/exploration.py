@@ -124,6 +124,7 @@ def explore(
     if deadlock is None:
         deadlock = spec.config.check_deadlock is not False
     bounds = Bounds(max_states, timeout, max_memory, clock)
+    spec.evaluator.watch = bounds.watch
     search = _Search(spec)
     began = clock()
     current: State | None = None
