@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specwatch.checker.exploration import explore
+from specwatch.checker.explore import explore
 from specwatch.checker.spec import load_spec
 
 CELERY = Path(__file__).parents[2] / "specs" / "celery"

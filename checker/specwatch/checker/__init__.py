@@ -5,24 +5,16 @@ Names are loaded on first use, so that importing a noun stays cheap.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .face import become_face
 
 if TYPE_CHECKING:
-    from . import tla
+    from . import tla as tla
     from .api import check, load_spec
-    from .exploration import explore
+    from .explore import explore
 
 __all__ = ["check", "explore", "load_spec", "tla"]
 
-# A submodule never has the name of one of these: importing it would put the module in the function's place.
-_HOMES = {"check": ".api", "load_spec": ".api", "explore": ".exploration"}
-
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name == "tla":
-        return import_module(".tla", __name__)
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name], __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_HOMES = {"check": ".api", "explore": ".explore", "load_spec": ".api"}
+become_face(__name__)

@@ -23,7 +23,7 @@ from .target import resolve
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from specwatch.checker.exploration import Exploration, Progress, TraceStep
+    from specwatch.checker.explore import Exploration, Progress, TraceStep
 
 OUTCOMES = {
     "pass": "no error: every reachable state was visited",
@@ -68,7 +68,7 @@ def command(
     config asks for was not checked; 4: the spec has an error.
     """
     from specwatch.checker.api import load_spec
-    from specwatch.checker.exploration import explore
+    from specwatch.checker.explore import explore
 
     target = resolve(spec, config=config)
     loaded = load_spec(target.spec, target.config)

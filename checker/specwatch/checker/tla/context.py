@@ -121,7 +121,7 @@ def _head(tokens: list[Token], index: int) -> int:
     if kind in (")", "]"):
         depth = 0
         while index >= 0:
-            depth += {")": 1, "]": 1, "(": -1, "[": -1}.get(tokens[index].kind, 0)
+            depth += {")": 1, "]": 1, "]_": 1, "(": -1, "[": -1}.get(tokens[index].kind, 0)
             if depth == 0:
                 break
             index -= 1
