@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def without_privileges() -> Iterator[None]:
             os.seteuid(0)
 
 
-COMPRESSED = {
+COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "plain": lambda data: data,
     "gzip": gzip.compress,
     "gzip in two members": lambda data: gzip.compress(data[:7]) + gzip.compress(data[7:]),

@@ -124,8 +124,8 @@ def _default_order(reading: Reading) -> Order:
 
 
 def _ordered_by_time(skew: int | None) -> str:
-    text = "order: events stand in the order of their times; each emitter's own order is kept"
-    return text if skew is None else f"{text}; skew {skew / 1e9:g} s"
+    text = "order: events stand in the order of their times, as if all clocks agreed; each emitter's own order is kept"
+    return text if skew is None else f"{text}; a skew of {skew / 1e9:g} s between clocks is not allowed for"
 
 
 Unit = tuple[str, str | None, str | None]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+import tomllib
 from collections.abc import Mapping
 
 Path = tuple[str | int, ...]
@@ -128,9 +128,5 @@ class _Scanner:
 
 
 def _unquoted(text: str) -> str:
-    if text.startswith("'"):
-        return text[1:-1]
-    try:
-        return str(json.loads(text))
-    except ValueError:
-        return text[1:-1]
+    # A quoted key is written as a text is; the escapes are TOML's own.
+    return str(tomllib.loads(f"key = {text}")["key"])

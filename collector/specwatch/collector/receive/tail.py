@@ -227,19 +227,19 @@ def find(paths: Sequence[str], stdin: IO[bytes] | None = None) -> list[Log]:
 
 def _expand(path: str) -> list[str]:
     try:
-        if stat.S_ISDIR(Path(path).stat().st_mode):
-            return _in_directory(path)
-        return [path]
-    except FileNotFoundError as error:
-        if not glob.has_magic(path):
-            raise unreadable(path, error) from None
+        found = [path]
+        if glob.has_magic(path) and not Path(path).exists():
+            # The module, not Path.glob, which takes no absolute pattern.
+            found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
+            if not found:
+                raise CollectorError("no file matches this pattern", file=path)
+        return [
+            file
+            for match in found
+            for file in (_in_directory(match) if stat.S_ISDIR(Path(match).stat().st_mode) else [match])
+        ]
     except OSError as error:
         raise unreadable(path, error) from None
-    # The module, not Path.glob, which takes no absolute pattern.
-    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
-    if not found:
-        raise CollectorError("no file matches this pattern", file=path)
-    return [file for match in found for file in (_in_directory(match) if Path(match).is_dir() else [match])]
 
 
 def _in_directory(directory: str) -> list[str]:
