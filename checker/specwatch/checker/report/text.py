@@ -226,7 +226,9 @@ def _event_row(number: int, event: Event, clock: _Clock, shorten: Shortener) -> 
 
 
 def _hidden_row(step: HiddenStep, shorten: Shortener) -> tuple[str, ...]:
-    params = _params(((name, _unquoted(value)) for name, value in step.params.items()), shorten)
+    # What a step chose by itself may be a whole record of the spec; the way to the failure is told by the plain ones.
+    plain = {name: value for name, value in step.params.items() if not value.startswith(("[", "(", "<<", "{"))}
+    params = _params(((name, _unquoted(value)) for name, value in (plain or step.params).items()), shorten)
     return ("", "(hidden)", "", readable(step.action), params, f"inserted: needed before event {step.before}")
 
 

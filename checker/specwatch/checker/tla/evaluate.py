@@ -291,11 +291,13 @@ class Evaluator:
         return iter((step,)) if self.truth(node, environment, step) else iter(())
 
     def guarded(self, question: Callable[..., Any], *arguments: Any) -> Any:
-        """Asks a question, and turns Python's end of the stack into an error of the spec."""
+        """Asks a question, and turns what is no error of the spec yet into one: a value that cannot be listed, the stack's end."""
         try:
             return question(*arguments)
         except RecursionError:
             raise self._too_deep() from None
+        except ValueProblem as problem:
+            raise self._located(problem, self.program.root, {}) from None
 
     def guarded_steps(self, node: tree.Expression, step: Step) -> Iterator[Step]:
         """``steps`` from the outside: no foreign error."""

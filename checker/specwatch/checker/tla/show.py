@@ -66,7 +66,7 @@ def _plain(make: Callable[[Any], str]) -> Callable[[Any], _Text]:
 def _name(node: tree.Name) -> _Text:
     parts = []
     for step in node.path:
-        arguments = yield from _all(step.arguments)
+        arguments = yield from _arguments(step.arguments)
         parts.append(f"{step.name}({arguments})" if step.arguments else step.name)
     if node.name:
         parts.append(node.name)
@@ -82,7 +82,14 @@ def _apply(node: tree.Apply) -> _Text:
             return f"({'-' if name == '-.' else name} {yield node.arguments[0]})"
         if name in POSTFIX and len(node.arguments) == 1:
             return f"({yield node.arguments[0]}{name})"
-    return f"{yield node.operator}({yield from _all(node.arguments)})"
+    return f"{yield node.operator}({yield from _arguments(node.arguments)})"
+
+
+def _arguments(nodes: tuple[tree.Expression, ...]) -> _Text:
+    text = yield from _all(nodes)
+    first = nodes[0] if nodes else None
+    # `(*` would begin a comment, and `(+)` is an operator of its own.
+    return f" {text}" if isinstance(first, tree.Name) and first.name in _SYMBOLS else text
 
 
 def _written(name: str) -> str:
