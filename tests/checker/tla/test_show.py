@@ -36,7 +36,7 @@ def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.builds(lambda items: f"{{{items}}}", joined(part)),
         st.builds(lambda items: f"<<{items}>>", joined(inner)),
         st.builds(
-            lambda items: f"Op({items})", joined(st.one_of(inner, infix.filter(lambda name: name != r"\times")), 1)
+            lambda items: f"Op( {items})", joined(st.one_of(inner, infix.filter(lambda name: name != r"\times")), 1)
         ),
         st.builds(lambda body: f"Op(LAMBDA p, q : {body})", inner),
         st.builds(lambda bound, body: f"\\A {bound} : {body}", bounds(inner), inner),
@@ -90,3 +90,7 @@ def test_a_module_is_shown_with_its_units() -> None:
         "I(a) == INSTANCE N WITH b <- (a + 1), F <- LAMBDA z : z\nTHEOREM T == TRUE\n===="
     )
     assert show_tree(parse_module(text)) == text
+
+
+def test_an_operator_as_first_argument_begins_no_comment() -> None:
+    assert show_tree(parse_expression("Op( *, +)")) == "Op( *, +)"
