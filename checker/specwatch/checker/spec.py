@@ -213,7 +213,7 @@ class Spec:
         body = definition.body
         if isinstance(body, tree.Apply) and body.operator.name == "[]" and not isinstance(body.arguments[0], tree.ActionBox):
             inner = body.arguments[0]
-            if not any(isinstance(node, tree.Fairness) or _is_temporal(node) for node in tree.walk(inner)):
+            if not _speaks_of_time(inner):
                 self.invariants.append(Invariant(named.name, inner))
                 return
         self.unchecked.append(f"PROPERTY {named.name}")
@@ -258,7 +258,13 @@ class Spec:
                 stack.insert(0, self._body(node))
             elif isinstance(node, tree.Apply) and node.operator.name == "[]" and isinstance(node.arguments[0], tree.ActionBox):
                 nexts.append(node.arguments[0].action)
-            elif not isinstance(node, tree.Fairness) and not any(_is_temporal(part) for part in tree.walk(node)):
+            elif isinstance(node, tree.Apply) and node.operator.name == "[]" and not _speaks_of_time(node.arguments[0]):
+                raise TlaConfigError(
+                    f"{node.span.text} restricts the steps of the SPECIFICATION {named.name}, and cannot be followed",
+                    node.span,
+                    hint="write it as a guard of Next, or as an INVARIANT if it is a property",
+                )
+            elif not _speaks_of_time(node):
                 inits.append(node)
         if len(nexts) != 1 or not inits:
             raise TlaConfigError(
@@ -284,6 +290,10 @@ def _arity(program: Program, name: str) -> int:
     if name in program.constants:
         return program.constants[name].arity
     return program.builtins[name].arity if name in program.builtins else 0
+
+
+def _speaks_of_time(node: tree.Node) -> bool:
+    return any(_is_temporal(part) for part in tree.walk(node))
 
 
 def _is_temporal(node: tree.Node) -> bool:
