@@ -17,16 +17,19 @@ FOLDER = Path(__file__).parents[1] / "corpus" / "truth" / "states"
 LATER_TEXT = re.compile(r"\bINSTANCE\b|\bBags\b|TLCGet|TLCSet|\bReals\b|\bTLCExt\b")
 LATER_CONFIG = re.compile(r"\b(SYMMETRY|VIEW|PROPERTY|PROPERTIES|POSTCONDITION|ALIAS)\b")
 
+
+def _for(configs: str, why: str) -> dict[str, str]:
+    return dict.fromkeys(configs.split(), why)
+
+
 # Where the answer is another on purpose, or for now, and why.
 OTHER: dict[str, str] = {
-    **dict.fromkeys(
-        "UnionDupA.cfg UnionDupC.cfg UnionDupH.cfg LogRepl.cfg LogReplBig.cfg".split(),
+    **_for(
+        "UnionDupA.cfg UnionDupC.cfg UnionDupH.cfg LogRepl.cfg LogReplBig.cfg",
         "TLC generates a shared member of a lazy union twice",
     ),
-    **dict.fromkeys(
-        "DoublePrime.cfg ParseLevel.cfg ParsePrime2.cfg".split(), "levels are not checked before running"
-    ),
-    **dict.fromkeys("TypedMVInt.cfg TypedMVDiff.cfg TypedMVStr.cfg TypedMVUnion.cfg".split(), "model values are untyped"),
+    **_for("DoublePrime.cfg ParseLevel.cfg ParsePrime2.cfg", "levels are not checked before running"),
+    **_for("TypedMVInt.cfg TypedMVDiff.cfg TypedMVStr.cfg TypedMVUnion.cfg", "model values are untyped"),
     "InvBadKonstF.cfg": "an invariant that is FALSE everywhere is violated, not refused",
     "NoVars.cfg": "a module without variables has nothing to explore",
     "NoVarsBad.cfg": "a module without variables has nothing to explore",

@@ -1,10 +1,11 @@
 """Next, split into its actions.
 
 A disjunct of Next is an action. It is named after the definitions it is reached through, the innermost first: with
-``Client == Open \\/ Close`` and ``Next == Client \\/ Server``, one action is named ``Open``, ``Client`` and ``Next``, and an
-event may name any of these. The leading ``\\E`` quantifiers on the way, outside or inside the named definition, are its
-parameters, known by their bound names; where a definition's formal parameter is given a bound name as it stands, the
-formal name works too. A guard beside a disjunction (``mode # "end" /\\ (A \\/ B)``) stays a guard of each of its actions.
+``Client == Open \\/ Close`` and ``Next == Client \\/ Server``, one action is named ``Open``, ``Client`` and ``Next``,
+and an event may name any of these. The leading ``\\E`` quantifiers on the way, outside or inside the named
+definition, are its parameters, known by their bound names; where a definition's formal parameter is given a bound
+name as it stands, the formal name works too. A guard beside a disjunction (``mode # "end" /\\ (A \\/ B)``) stays a
+guard of each of its actions.
 
 Splitting changes no step and no order: the marked tree generates what Next generates.
 """
@@ -78,12 +79,18 @@ class _Splitter:
         if isinstance(node, tree.Quantifier) and self._gives(node, way):
             names = tuple(name for bound in node.bounds for name in bound.names)
             inner = _Way(
-                way.names, way.parameters + names, {**way.scope, **{name: name for name in names}}, way.aliases, way.local
+                way.names,
+                way.parameters + names,
+                {**way.scope, **{name: name for name in names}},
+                way.aliases,
+                way.local,
             )
             marked, actions = self.mark(node.body, inner)
             return Given(node.span, node.bounds, marked), actions
         if isinstance(node, tree.Let):
-            local = way.local | {unit.name for unit in node.units if isinstance(unit, (tree.Definition, tree.FunctionDefinition))}
+            local = way.local | {
+                unit.name for unit in node.units if isinstance(unit, (tree.Definition, tree.FunctionDefinition))
+            }
             marked, actions = self.mark(node.body, _Way(way.names, way.parameters, way.scope, way.aliases, local))
             return tree.Let(node.span, node.units, marked), actions
         if isinstance(node, tree.Label):

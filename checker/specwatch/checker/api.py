@@ -68,9 +68,7 @@ def check(
     elif order != "total":
         raise TlaConfigError(f"order {order} is not supported yet", hint="use order total or emitter")
     steps = [event for event in read if event.lane is None]
-    options = Options(
-        hidden=tuple(hidden), hidden_max=hidden_max, start=start, strict=strict, require=tuple(require)
-    )
+    options = Options(hidden=tuple(hidden), hidden_max=hidden_max, start=start, strict=strict, require=tuple(require))
     ledger = Ledger(read=len(read), mapped=len(read))
     return judge(spec, [Behaviour(events=steps, order=order)], options, ledger)
 
@@ -105,7 +103,7 @@ class _Judge:
         self.counts = Behaviours()
         self.undecided: dict[str, int] = {}
         self.hidden_steps = 0
-        self.coverage: dict[str, int] = {name: 0 for name in dict.fromkeys(action.name for action in spec.actions)}
+        self.coverage: dict[str, int] = dict.fromkeys(dict.fromkeys(action.name for action in spec.actions), 0)
         self.unmet = {name for name in options.require if self.required(name)}
 
     def actions(self, name: str, what: str) -> tuple[Action, ...]:
@@ -114,7 +112,9 @@ class _Judge:
             near = difflib.get_close_matches(name, self.spec.names(), 2, 0.5)
             raise TlaConfigError(
                 f"{what}: the spec has no action {name}",
-                hint=f"did you mean {' or '.join(near)}?" if near else f"its actions are {', '.join(self.spec.names())}",
+                hint=f"did you mean {' or '.join(near)}?"
+                if near
+                else f"its actions are {', '.join(self.spec.names())}",
             )
         return found
 
@@ -160,7 +160,7 @@ class _Judge:
     def judge_one(self, behaviour: Behaviour) -> Word:
         replay = Replay(self.spec, behaviour, self.rules, self.bounds)
         outcome = replay.run()
-        self.count(behaviour, outcome)
+        self.count(behaviour, replay, outcome)
         finding = self.finding(behaviour, replay, outcome)
         if finding is None:
             return "conforms"
@@ -210,7 +210,7 @@ class _Judge:
         """With ``complete = true``: the keys whose last event is not terminal."""
         if not self.options.complete or not self.options.terminal:
             return None
-        ends = {name for name in self.options.terminal}
+        ends = set(self.options.terminal)
         last: dict[str, Event] = {}
         for event in behaviour.events:
             last[str(event.key)] = event
@@ -220,14 +220,16 @@ class _Judge:
         shown = ", ".join(open_[:3]) + (f" and {len(open_) - 3} more" if len(open_) > 3 else "")
         return f"no terminal action ({', '.join(sorted(ends))}) ends {shown}"
 
-    def count(self, behaviour: Behaviour, outcome: Outcome) -> None:
+    def count(self, behaviour: Behaviour, replay: Replay, outcome: Outcome) -> None:
         """Coverage, hidden steps, and what was required."""
-        for event in behaviour.events[: outcome.reached]:
+        best = next((node for node in outcome.nodes if node.hidden == outcome.hidden), None)
+        # Not the first events of the list: under a partial order that would depend on how the lines arrived.
+        explained = replay.explained(best.cut) if best is not None else []
+        for event in explained:
             names = [action.name for action in self.spec.named(event.action)]
             name = event.action if event.action in self.coverage or not names else names[0]
             self.coverage[name] = self.coverage.get(name, 0) + 1
             self.unmet.discard(event.action)
-        best = next((node for node in outcome.nodes if node.hidden == outcome.hidden), None)
         inserted = [step for step in Way.steps(best.way) if isinstance(step, Inserted)] if best is not None else []
         self.hidden_steps += len(inserted)
         for step in inserted:
@@ -289,7 +291,9 @@ def _lost(losses: Sequence[Loss]) -> str:
 
 def used(spec: Spec) -> SpecUsed:
     """Which spec judged, for the record."""
-    return SpecUsed(path=spec.path, sha256=hashlib.sha256(Path(spec.path).read_bytes()).hexdigest(), config=spec.config.path)
+    return SpecUsed(
+        path=spec.path, sha256=hashlib.sha256(Path(spec.path).read_bytes()).hexdigest(), config=spec.config.path
+    )
 
 
 def timestamp(nanoseconds: int | None) -> str | None:

@@ -1,8 +1,8 @@
 """The nouns that every room speaks: events, behaviours, and the account of what was read.
 
 Importing this module loads neither the grammar nor the command line (``tests/test_walls.py`` holds that).
-JSON values (``Json``) are what ``msgspec`` decodes: ``dict``, ``list``, ``str``, ``int``, ``float``, ``bool``, ``None``;
-how they become TLA+ values is the checker's affair.
+JSON values (``Json``) are what ``msgspec`` decodes: ``dict``, ``list``, ``str``, ``int``, ``float``, ``bool``,
+``None``; how they become TLA+ values is the checker's affair.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Source(msgspec.Struct, frozen=True, gc=False):
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A record that the binding mapped to an action of the spec.
 
-    ``time`` and ``until`` are nanoseconds since the epoch, UTC. ``state`` was observed after the step, ``before`` in the
-    state that the step starts from (after the hidden steps before it); an object in either names only some keys.
+    ``time`` and ``until`` are nanoseconds since the epoch, UTC. ``state`` was observed after the step, ``before`` in
+    the state that the step starts from (after the hidden steps before it); an object in either names only some keys.
     ``lane`` is None for steps; ``"fault"`` and ``"emitter"`` events are no steps.
     """
 
@@ -73,8 +73,8 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 class Behaviour(msgspec.Struct, kw_only=True):
     """The events of one run (scope ``run``) or of one key (scope ``key``).
 
-    Under ``order = "total"`` the list's order is the order. Under ``"emitter"`` events of one emitter are in the list in
-    their order, and nothing holds between emitters.
+    Under ``order = "total"`` the list's order is the order. Under ``"emitter"`` events of one emitter are in the list
+    in their order, and nothing holds between emitters.
     """
 
     events: list[Event]
@@ -93,7 +93,9 @@ class Gap(msgspec.Struct, frozen=True, rename={"first": "from", "last": "to"}):
 
 
 class Ledger(msgspec.Struct):
-    """What was read, mapped, left out and lost, counted. ``read`` = mapped + ignored + unmatched + unparsed + duplicate."""
+    """What was read, mapped, left out and lost, counted. ``read`` = mapped + ignored + unmatched + unparsed +
+    duplicate.
+    """
 
     read: int = 0
     mapped: int = 0

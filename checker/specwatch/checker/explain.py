@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from immutables import Map
+
 from .actions import Action
 from .behaviour import Behaviour, Event, Json
 from .observe import candidates, matches, to_value
@@ -18,7 +20,7 @@ from .tla import tree
 from .tla.errors import TlaEvaluationError
 from .tla.evaluate import Branch, Environment, Given, Inline, Leaf, Operator, Step, Thunk
 from .tla.show_values import show, show_short
-from .tla.values import Map, Value, ValueProblem, elements, is_finite
+from .tla.values import Value, ValueProblem, elements, is_finite
 from .verdict import Conjunct, Explanation, Finding, HiddenStep
 
 # An explanation is for reading: what is beyond these counts would not be read, and could cost more than the replay.
@@ -108,7 +110,9 @@ def _explain_break(spec: Spec, behaviour: Behaviour, replay: Replay, outcome: Ou
     # Of the ways with the fewest hidden steps one that breaks least: what is said then holds for the set that is named.
     node = next((node for node in shortest if node.broken in least), shortest[0])
     first = node.first_break
-    assert first is not None and outcome.at is not None  # a broken node has broken something
+    # A broken node has broken something, at some event.
+    assert first is not None
+    assert outcome.at is not None
     events = _events(behaviour, replay, node)
     event = events[-1] if outcome.at else None
     conjuncts: list[Conjunct] = []
@@ -198,12 +202,11 @@ def _falsified(spec: Spec, node: tree.Expression, environment: Environment, step
     return [_conjunct(spec, node, environment, step, "FALSE")]
 
 
-def _inlined(
-    spec: Spec, node: tree.Expression, environment: Environment
-) -> tuple[tree.Expression, Environment] | None:
+def _inlined(spec: Spec, node: tree.Expression, environment: Environment) -> tuple[tree.Expression, Environment] | None:
     """A definition's body in place of its application."""
     if isinstance(node, tree.Name):
-        name, arguments = node.name, ()
+        name = node.name
+        arguments: tuple[tree.Expression, ...] = ()
     elif isinstance(node, tree.Apply):
         name, arguments = node.operator.name, node.arguments
     else:
@@ -243,10 +246,10 @@ def _read(spec: Spec, node: tree.Node, environment: Environment, step: Step) -> 
     return found
 
 
-def _label(
-    spec: Spec, node: tree.Expression, environment: Environment, step: Step
-) -> tuple[str, bool] | None:
-    """An expression with parameters replaced by their values, and whether it tells more than it says (not a mere constant)."""
+def _label(spec: Spec, node: tree.Expression, environment: Environment, step: Step) -> tuple[str, bool] | None:
+    """An expression with parameters replaced by their values, and whether it tells more than it says (not a mere
+    constant).
+    """
     if isinstance(node, tree.Name):
         if node.name in spec.variables and node.name not in environment:
             return node.name, True
@@ -324,7 +327,9 @@ def _explain_divergence(spec: Spec, behaviour: Behaviour, replay: Replay, outcom
 
 
 def _last_tries(replay: Replay, outcome: Outcome) -> Iterator[tuple[Node, Reading]]:
-    """The good nodes before the failing event, those with hidden steps inserted too, with the events that were tried there."""
+    """The good nodes before the failing event, those with hidden steps inserted too, with the events that were tried
+    there.
+    """
     assert outcome.at is not None
     by_cut: dict[tuple[int, ...], list[Node]] = {}
     for node in outcome.previous:
@@ -516,7 +521,9 @@ def _told(spec: Spec, node: tree.Expression, environment: Environment, attempt: 
 
 
 def _instead(spec: Spec, reading: Reading, state: State) -> tuple[list[str], str | None]:
-    """The actions enabled in a state, those that share the event's parameters first; and one that would make the event legal."""
+    """The actions enabled in a state, those that share the event's parameters first; and one that would make the
+    event legal.
+    """
     event = reading.event
     given = {value for value in event.params.values() if isinstance(value, (str, int))}
     related: list[str] = []

@@ -1,9 +1,10 @@
 """Breadth-first model checking with TLC's order and TLC's counts (one worker; ``tlc2.tool.ModelChecker``).
 
-``generated`` counts the initial states and every step that is found, as often as it is found; ``distinct`` the different
-states within the CONSTRAINTs; ``depth`` the states on the longest of the shortest ways from an initial state. The search
-stops at the first broken invariant or deadlock, so that the numbers are then those up to it, and the counterexample is
-a shortest one. Invariants are checked on states outside the CONSTRAINTs too, which are not followed further.
+``generated`` counts the initial states and every step that is found, as often as it is found; ``distinct`` the
+different states within the CONSTRAINTs; ``depth`` the states on the longest of the shortest ways from an initial
+state. The search stops at the first broken invariant or deadlock, so that the numbers are then those up to it, and
+the counterexample is a shortest one. Invariants are checked on states outside the CONSTRAINTs too, which are not
+followed further.
 """
 
 from __future__ import annotations
@@ -175,7 +176,10 @@ def explore(
         assumption = spec.false_assumption()
         if assumption is not None:
             line, column = assumption.span.line, assumption.span.column
-            return result("assumption", message=f"{assumption.span.file}:{line}:{column}: the ASSUME {assumption.body.span.text} is FALSE")
+            return result(
+                "assumption",
+                message=f"{assumption.span.file}:{line}:{column}: the ASSUME {assumption.body.span.text} is FALSE",
+            )
         for state in spec.initial_states():
             broken = found(state, None, 1)
             if broken is not None:
@@ -199,4 +203,3 @@ def explore(
     except BoundReached as bound:
         return result("bound", message=f"the search was given up: {bound}")
     return result("pass")
-

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from immutables import Map
+
 from .behaviour import Json
 from .tla.values import (
     FALSE,
     TRUE,
-    Map,
     ModelValue,
     Value,
     ValueProblem,

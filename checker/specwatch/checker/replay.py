@@ -1,13 +1,15 @@
-"""The replay: is a behaviour one of the spec's? Two frontiers, one of paths that are good, one of paths that are broken.
+"""The replay: is a behaviour one of the spec's? Two frontiers, one of paths that are good, one of paths that are
+broken.
 
-A *path* is an initial state, then for each event some hidden steps and one step of the event's action. It is *good* while
-every state on it satisfies every invariant; once broken, always broken. *Level* n holds all paths that explain exactly n
-events. At the first level without a good path, a broken one there makes the behaviour ``violates``, none makes it
-``diverges``; nothing later changes that. A good path at the last level: ``conforms``. (``truth/README-traces.md``)
+A *path* is an initial state, then for each event some hidden steps and one step of the event's action. It is *good*
+while every state on it satisfies every invariant; once broken, always broken. *Level* n holds all paths that explain
+exactly n events. At the first level without a good path, a broken one there makes the behaviour ``violates``, none
+makes it ``diverges``; nothing later changes that. A good path at the last level: ``conforms``.
+(``truth/README-traces.md``)
 
-Under a partial order a level holds all *cuts* of n events: how many of each lane are explained. A total order is one lane.
-Nodes with the same cut, state and broken invariants have the same future, so only the one with the fewest hidden steps is
-kept; that is all the memory there is, whatever the number of paths.
+Under a partial order a level holds all *cuts* of n events: how many of each lane are explained. A total order is one
+lane. Nodes with the same cut, state and broken invariants have the same future, so only the one with the fewest
+hidden steps is kept; that is all the memory there is, whatever the number of paths.
 
 Hidden steps may come before any event, an enabled one too: trying them only when the next event is not enabled is wrong
 (14 of 300 judged cases). They never follow the last event.
@@ -33,7 +35,9 @@ Key = tuple[Cut, State, frozenset[str]]
 
 
 class EventError(TlaError):
-    """An event speaks of what the spec lacks: a mistake in the binding, not a verdict. Carries the event's place in the log."""
+    """An event speaks of what the spec lacks: a mistake in the binding, not a verdict. Carries the event's place in
+    the log.
+    """
 
     def __init__(self, message: str, event: Event, number: int, *, hint: str | None = None) -> None:
         source = event.source
@@ -54,7 +58,9 @@ class Inserted:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Where a path first broke an invariant: with event ``at`` itself, or in a hidden step before it. 0 is the start."""
+    """Where a path first broke an invariant: with event ``at`` itself, or in a hidden step before it. 0 is the
+    start.
+    """
 
     at: int
     hidden: Action | None
@@ -81,7 +87,9 @@ class Way:
 
 @dataclass(slots=True)
 class Node:
-    """The end of some paths that are alike: what they explain, the spec's state, what they broke, and the fewest hidden steps."""
+    """The end of some paths that are alike: what they explain, the spec's state, what they broke, and the fewest
+    hidden steps.
+    """
 
     cut: Cut
     state: State
@@ -109,8 +117,8 @@ class Rules:
 class Outcome:
     """What the replay found out about one behaviour.
 
-    ``nodes`` are those of the level that decided: good ones for conforms, broken ones for violates, and for diverges the good
-    ones of the level before. ``bound`` says which bound ended the search.
+    ``nodes`` are those of the level that decided: good ones for conforms, broken ones for violates, and for diverges
+    the good ones of the level before. ``bound`` says which bound ended the search.
     """
 
     word: Word
@@ -144,7 +152,9 @@ def read_event(spec: Spec, event: Event, number: int) -> Reading:
     actions = spec.named(event.action)
     if not actions:
         near = difflib.get_close_matches(event.action, spec.names(), 3, 0.5)
-        defined = f" (it is defined, and no part of {spec.next_name})" if event.action in spec.program.definitions else ""
+        defined = (
+            f" (it is defined, and no part of {spec.next_name})" if event.action in spec.program.definitions else ""
+        )
         raise EventError(
             f"event {number} is {event.action}, and the spec has no such action{defined}",
             event,
@@ -165,7 +175,9 @@ def read_event(spec: Spec, event: Event, number: int) -> Reading:
         unknown = lacking[0] if lacking else ", ".join(event.params)
         near = difflib.get_close_matches(unknown, known, 2, 0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"its parameters are {', '.join(known) or 'none'}"
-        raise EventError(f"event {number} gives {event.action} the parameter {unknown}, which it lacks", event, number, hint=hint)
+        raise EventError(
+            f"event {number} gives {event.action} the parameter {unknown}, which it lacks", event, number, hint=hint
+        )
     requests = []
     for pairs, group in by_params.items():
         bound: dict[str, list[Json]] = {}
@@ -187,7 +199,11 @@ def taken(spec: Spec, reading: Reading, state: State) -> Iterator[Successor]:
             if given is None:
                 return None
             found = candidates(given[0], collection, spec.models)
-            return found if len(given) == 1 else [value for value in found if all(matches(item, value) for item in given[1:])]
+            return (
+                found
+                if len(given) == 1
+                else [value for value in found if all(matches(item, value) for item in given[1:])]
+            )
 
         for successor in spec.successors(state, actions, choose):
             if not event.state or observed(spec, event.state, successor.state):
@@ -276,6 +292,10 @@ class Replay:
             broken_states=len({node.state for node in frontier if node.broken}),
         )
 
+    def explained(self, cut: Cut) -> list[Event]:
+        """The events that a cut explains, lane by lane."""
+        return [event for lane, done in zip(self.lanes, cut, strict=True) for event in lane[:done]]
+
     def start(self) -> list[Node]:
         cut = (0,) * len(self.lanes)
         nodes: dict[Key, Node] = {}
@@ -309,7 +329,9 @@ class Replay:
         for node in frontier:
             by_cut.setdefault(node.cut, []).append(node)
         for cut, group in by_cut.items():
-            ready = [(lane, reading) for lane in range(len(self.lanes)) if (reading := self.reading(cut, lane)) is not None]
+            ready = [
+                (lane, reading) for lane in range(len(self.lanes)) if (reading := self.reading(cut, lane)) is not None
+            ]
             for node in self.closure(group, level):
                 for lane, reading in ready:
                     for successor in self.taken(reading, node.state, level):
@@ -323,8 +345,8 @@ class Replay:
     def closure(self, group: list[Node], level: int) -> Iterable[Node]:
         """The nodes of one cut with all that hidden steps reach from them before event ``level``.
 
-        Layer by layer, so that ``hidden_max`` bounds the steps of this gap; a node is looked at again where it is reached with
-        fewer hidden steps in all, though deeper in this gap.
+        Layer by layer, so that ``hidden_max`` bounds the steps of this gap; a node is looked at again where it is
+        reached with fewer hidden steps in all, though deeper in this gap.
         """
         best = {node.key: node for node in group}
         if not self.rules.hidden:
@@ -335,7 +357,9 @@ class Replay:
             depth += 1
             found: dict[Key, Node] = {}
             for node in layer:
-                for successor in self.guarded(node.state, self.spec.successors(node.state, self.rules.hidden), level, None):
+                for successor in self.guarded(
+                    node.state, self.spec.successors(node.state, self.rules.hidden), level, None
+                ):
                     self.bounds.check(len(best) + len(found))
                     reached = self.after(node, successor, level, None)
                     known = found.get(reached.key) or best.get(reached.key)
@@ -375,7 +399,9 @@ class Replay:
                     yield step
         except TlaEvaluationError as error:
             what = f"event {level}, {event.action}" if event is not None else f"a hidden step before event {level}"
-            source = f" ({event.source.file}:{event.source.line})" if event is not None and event.source is not None else ""
+            source = (
+                f" ({event.source.file}:{event.source.line})" if event is not None and event.source is not None else ""
+            )
             raise TlaEvaluationError(
                 f"{error.message}, in {what}{source}", error.span, hint=error.hint, values=error.values
             ) from None

@@ -50,7 +50,9 @@ class Spec:
     :raises TlaSemanticError: no Init or Next, or something that parses and is not evaluated yet.
     """
 
-    def __init__(self, program: Program, config: Config, path: str, constants: Mapping[str, Value] | None = None) -> None:
+    def __init__(
+        self, program: Program, config: Config, path: str, constants: Mapping[str, Value] | None = None
+    ) -> None:
         refuse_instances(program)
         self.program = program
         self.config = config
@@ -95,7 +97,9 @@ class Spec:
             request = Request(actions, choose or (lambda name, collection: None))
         for found in self.evaluator.guarded_steps(self.next, Step(self.mapping(state), {}, request)):
             assert found.after is not None
-            yield Successor(self._complete(found.after, found.action.body, found.action.name), found.action, found.chosen)
+            yield Successor(
+                self._complete(found.after, found.action.body, found.action.name), found.action, found.chosen
+            )
 
     def broken(self, state: State) -> frozenset[str]:
         """The names of the invariants that a state breaks."""
@@ -148,7 +152,8 @@ class Spec:
             raise TlaEvaluationError(
                 f"{name} leaves {', '.join(missing)} without a value",
                 where.span,
-                hint=f"every step assigns every variable: {missing[0]}{prime} = …" + (f", or UNCHANGED {missing[0]}" if prime else ""),
+                hint=f"every step assigns every variable: {missing[0]}{prime} = …"
+                + (f", or UNCHANGED {missing[0]}" if prime else ""),
             ) from None
 
     # --- from the config ------------------------------------------------------------------------------------------
@@ -160,7 +165,8 @@ class Spec:
                 raise TlaConfigError(
                     f"the constant {name} has no value",
                     parameter.span,
-                    hint=f"give it one in {self.config.path or 'a .cfg'}: CONSTANT {name} = …, or on the command line: --constant {name}=…",
+                    hint=f"give it one in {self.config.path or 'a .cfg'}: CONSTANT {name} = …, "
+                    f"or on the command line: --constant {name}=…",
                 )
             if parameter.arity and name in given:
                 raise TlaConfigError(
@@ -172,7 +178,9 @@ class Spec:
             if name not in program.constants and name not in program.definitions and name not in program.builtins:
                 place = self.config.places.get(name)
                 where = f"{place.file}:{place.line}: " if place else ""
-                self.warnings.append(f"{where}{name} is no constant of {program.root.name}: ignored{self._near(name, program.constants)}")
+                self.warnings.append(
+                    f"{where}{name} is no constant of {program.root.name}: ignored{self._near(name, program.constants)}"
+                )
         for name, target in replaced.items():
             place = self.config.replacements[name].span
             definition = program.definitions.get(target)
@@ -184,7 +192,9 @@ class Spec:
                 )
             takes, needed = _arity(program, target), _arity(program, name)
             if takes != needed:
-                raise TlaConfigError(f"{name} <- {target}: {name} takes {needed} arguments, and {target} takes {takes}", place)
+                raise TlaConfigError(
+                    f"{name} <- {target}: {name} takes {needed} arguments, and {target} takes {takes}", place
+                )
 
     @staticmethod
     def _near(name: str, names: Mapping[str, object]) -> str:
@@ -195,7 +205,11 @@ class Spec:
         definition = self.program.definitions.get(named.name)
         if not isinstance(definition, tree.Definition):
             near = self._near(named.name, self.program.definitions).removeprefix("; ")
-            raise TlaConfigError(f"{what} {named.name}: the module {self.program.root.name} has no such definition", named.span, hint=near or None)
+            raise TlaConfigError(
+                f"{what} {named.name}: the module {self.program.root.name} has no such definition",
+                named.span,
+                hint=near or None,
+            )
         if definition.parameters:
             raise TlaConfigError(f"{what} {named.name} is an operator with parameters", named.span)
         return definition
@@ -211,7 +225,11 @@ class Spec:
         """``[]P`` is an invariant; everything else is named as unchecked."""
         definition = self._definition(named, "PROPERTY")
         body = definition.body
-        if isinstance(body, tree.Apply) and body.operator.name == "[]" and not isinstance(body.arguments[0], tree.ActionBox):
+        if (
+            isinstance(body, tree.Apply)
+            and body.operator.name == "[]"
+            and not isinstance(body.arguments[0], tree.ActionBox)
+        ):
             inner = body.arguments[0]
             if not _speaks_of_time(inner):
                 self.invariants.append(Invariant(named.name, inner))
@@ -256,7 +274,11 @@ class Spec:
                 stack[:0] = node.items
             elif isinstance(node, tree.Name) and self._is_temporal_name(node.name):
                 stack.insert(0, self._body(node))
-            elif isinstance(node, tree.Apply) and node.operator.name == "[]" and isinstance(node.arguments[0], tree.ActionBox):
+            elif (
+                isinstance(node, tree.Apply)
+                and node.operator.name == "[]"
+                and isinstance(node.arguments[0], tree.ActionBox)
+            ):
                 nexts.append(node.arguments[0].action)
             elif isinstance(node, tree.Apply) and node.operator.name == "[]" and not _speaks_of_time(node.arguments[0]):
                 raise TlaConfigError(
@@ -278,7 +300,8 @@ class Spec:
     def _is_temporal_name(self, name: str) -> bool:
         definition = self.program.definitions.get(name)
         return isinstance(definition, tree.Definition) and any(
-            _is_temporal(node) or (isinstance(node, tree.Name) and node.name != name and self._is_temporal_name(node.name))
+            _is_temporal(node)
+            or (isinstance(node, tree.Name) and node.name != name and self._is_temporal_name(node.name))
             for node in tree.walk(definition.body)
         )
 

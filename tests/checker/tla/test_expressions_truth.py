@@ -11,7 +11,7 @@ import pytest
 
 from specwatch.checker.tla.builtins import MODULES
 from specwatch.checker.tla.config import Config, parse_config
-from specwatch.checker.tla.errors import TlaConfigError, TlaError, TlaEvaluationError, TlaSemanticError, TlaSyntaxError
+from specwatch.checker.tla.errors import TlaConfigError, TlaEvaluationError, TlaSemanticError, TlaSyntaxError
 from specwatch.checker.tla.evaluate import Evaluator, Step
 from specwatch.checker.tla.modules import load_text
 from specwatch.checker.tla.show_values import show
@@ -23,38 +23,39 @@ TABLE = Path(__file__).parents[2] / "corpus" / "truth" / "expressions.tsv"
 # The expression stands on a line of its own, so that its bullets keep their columns.
 FRAME = "---- MODULE M ----\nEXTENDS {extends}\n{definitions}\nspecwatch_value ==\n{expression}\n====\n"
 
+
+def _for(ids: str, why: str) -> dict[str, str]:
+    return dict.fromkeys(ids.split(), why)
+
+
 # Where the answer is another on purpose, or for now, and why.
 OTHER: dict[str, str] = {
-    **dict.fromkeys(
-        "eq-047 eq-051".split(), "kinds inside tuples and records of one set are not compared until something asks"
-    ),
-    **dict.fromkeys(
-        "eq-111 eq-113 eq-119 eq-121 set-181 set-193".split(), "TLC cannot compare an infinite set; the answer is FALSE"
-    ),
-    **dict.fromkeys("set-139 set-141 modelval-035".split(), "a function that is no sequence is just no member"),
-    **dict.fromkeys(
+    **_for("eq-047 eq-051", "kinds inside tuples and records of one set are not compared until something asks"),
+    **_for("eq-111 eq-113 eq-119 eq-121 set-181 set-193", "TLC cannot compare an infinite set; the answer is FALSE"),
+    **_for("set-139 set-141 modelval-035", "a function that is no sequence is just no member"),
+    **_for(
         "set-160 set-161 set-187 print-035 print-038 print-039 print-040 print-041 print-046 "
-        "int-151 set-093 filter-007".split(),
+        "int-151 set-093 filter-007",
         "TLC cannot print an infinite set",
     ),
-    **dict.fromkeys("eq-116 eq-120".split(), "two infinite sets are compared by identity"),
+    **_for("eq-116 eq-120", "two infinite sets are compared by identity"),
     "fcn-157": "a domain of two kinds is refused where it is listed",
     "recur-012": "Java's stack is smaller",
     "lazy-025": "a function's values are computed when they are asked for",
-    **dict.fromkeys(
+    **_for(
         "set-183 set-222 set-235 choose-011 choose-031 choose-034 choose-046 rec-004 rec-016 "
         "choose-075 choose-076 modelval-043 modelval-046 print-088 "
         "strorder-003 strorder-004 strorder-007 strorder-008 strorder-011 strorder-014 strorder-020 strorder-022 "
-        "strorder-025 strorder-027 strorder-032 strorder-033 strorder-034 strorder-035 strorder-036".split(),
+        "strorder-025 strorder-027 strorder-032 strorder-033 strorder-034 strorder-035 strorder-036",
         "strings, fields and model values are in alphabetical order, not in that of their first appearance",
     ),
     "fcn-022": "an infinite function prints as [x \\in S |-> ...]",
-    **dict.fromkeys("tlc-006 tlc-007".split(), "output operators print nothing"),
-    **dict.fromkeys("set-050 set-052 set-145 fcn-021".split(), "an operand that is no set is refused at once"),
+    **_for("tlc-006 tlc-007", "output operators print nothing"),
+    **_for("set-050 set-052 set-145 fcn-021", "an operand that is no set is refused at once"),
     "quant-048": "the elements of a set are listed before the first is tried",
     "fcn-122": "EXCEPT on an infinite function is not computed yet",
     "finset-032": "a record is no finite set",
-    **dict.fromkeys("lazy-009 lazy-010 lazy-032 lazy-037".split(), "a set of two kinds is refused at once"),
+    **_for("lazy-009 lazy-010 lazy-032 lazy-037", "a set of two kinds is refused at once"),
     "print-055": "a set by rule is listed to be printed",
     "defs-008": "x' of a constant x is refused in a single state",
 }

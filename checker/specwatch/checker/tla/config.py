@@ -1,4 +1,5 @@
-"""Configurations (.cfg), as TLC's ``ModelConfig`` reads them: with the TLA+ lexer, white space separating and ending nothing.
+"""Configurations (.cfg), as TLC's ``ModelConfig`` reads them: with the TLA+ lexer, white space separating and ending
+nothing.
 
 One difference is meant: TLC takes a lexical error for the end of the file, so that a stray backtick silently drops the
 INVARIANT after it. Here it is an error with its place.
@@ -136,7 +137,11 @@ class _Reader:
                 self.config.check_deadlock = self.advance().text == "TRUE"
             else:
                 near = difflib.get_close_matches(word.upper(), sorted(KEYWORDS), 1)
-                hint = f"did you mean {near[0]}?" if near else "a config consists of CONSTANTS, INIT, NEXT, SPECIFICATION, INVARIANTS, …"
+                hint = (
+                    f"did you mean {near[0]}?"
+                    if near
+                    else "a config consists of CONSTANTS, INIT, NEXT, SPECIFICATION, INVARIANTS, …"
+                )
                 if word == ",":
                     hint = "no commas between constants or names: white space is enough"
                 raise self.error(f"unexpected {self.said()} in a config", hint)
@@ -151,7 +156,11 @@ class _Reader:
             raise TlaConfigError("SPECIFICATION stands beside INIT or NEXT", other.span, hint="give one or the other")
 
     def at_name(self) -> bool:
-        return self.token.kind not in ("EOF", "STRING", "NUMBER") and self.token.text not in KEYWORDS and _is_word(self.token.text)
+        return (
+            self.token.kind not in ("EOF", "STRING", "NUMBER")
+            and self.token.text not in KEYWORDS
+            and _is_word(self.token.text)
+        )
 
     def name(self) -> Named:
         if not self.at_name():
@@ -176,7 +185,10 @@ class _Reader:
     def constant(self) -> None:
         name = self.name()
         if self.token.kind == "(":
-            raise self.error("a value for one argument of an operator cannot be given yet", hint=f"define the operator and write {name.name} <- Definition")
+            raise self.error(
+                "a value for one argument of an operator cannot be given yet",
+                hint=f"define the operator and write {name.name} <- Definition",
+            )
         if self.token.kind == "<-":
             self.advance()
             self.module_prefix()
@@ -210,7 +222,10 @@ class _Reader:
                 raise self.error(f"{token.text} is no number of a config", hint="write it in decimal")
             self.advance()
             if self.token.kind in ("..", "."):
-                raise self.error("a range cannot be a constant's value", hint="list the elements, or define the set in a module: S <- Definition")
+                raise self.error(
+                    "a range cannot be a constant's value",
+                    hint="list the elements, or define the set in a module: S <- Definition",
+                )
             return int(token.text)
         if token.kind == "STRING":
             self.advance()

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 class TlaError(Exception):
     """The root. ``line`` and ``column`` are 1-based and counted as SANY does; None where there is no position."""
 
-    def __init__(self, message: str, span: Span | None = None, *, file: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, span: Span | None = None, *, file: str | None = None, hint: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint

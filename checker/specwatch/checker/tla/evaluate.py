@@ -3,7 +3,8 @@
 Three rules make it TLC's meaning and order:
 
 - ``value`` computes, left to right, and stops as soon as the answer is known.
-- ``steps`` enumerates: ``/\\`` threads what is assigned so far, ``\\/`` and ``\\E`` branch in the order of the text and of the
+- ``steps`` enumerates: ``/\\`` threads what is assigned so far, ``\\/`` and ``\\E`` branch in the order of the text
+and of the
   values; ``x' = e``, ``x' \\in S`` and ``UNCHANGED`` assign what has no value yet and compare what has.
 - An operator's arguments and a LET's definitions are computed when they are used, in the step in which they are used.
 
@@ -17,6 +18,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
+
+from immutables import Map
 
 from . import tree
 from .builtins import Builtin
@@ -32,7 +35,6 @@ from .values import (
     FunctionSet,
     InfiniteSet,
     LazyFunction,
-    Map,
     PowerSet,
     ProductSet,
     RecordSet,
@@ -60,8 +62,9 @@ from .values import (
 
 Environment: TypeAlias = dict[str, Any]
 
-# Global state, and the only one here: an expression nests as deeply as the spec's own recursion does, and a level of it is
-# a handful of Python frames. The limit is met by an error with a place (``guarded``), long before the C stack ends.
+# Global state, and the only one here: an expression nests as deeply as the spec's own recursion does, and a level of
+# it is a handful of Python frames. The limit is met by an error with a place (``guarded``), long before the C stack
+# ends.
 _RECURSION_LIMIT = 12_000
 sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION_LIMIT))
 
@@ -73,7 +76,8 @@ _MANY = 1024
 class Step:
     """The pair of states in which an expression is read: ``before``, and ``after`` as far as it is assigned.
 
-    ``after`` is None where only one state is meant; then, while an initial state is being built, ``before`` is what is assigned.
+    ``after`` is None where only one state is meant; then, while an initial state is being built, ``before`` is what
+    is assigned.
     """
 
     __slots__ = ("action", "after", "before", "chosen", "request")
@@ -132,10 +136,13 @@ class Request:
     def __init__(self, actions: frozenset[Any], choose: Callable[[str, Value], list[Value] | None]) -> None:
         self.actions = actions
         self.choose = choose
-        """For a parameter's name and the set it is quantified over: the values it may have, or None where it is open."""
+        """For a parameter's name and the set it is quantified over: the values it may have, or None where it is
+        open.
+        """
 
 
-# The four nodes below mark Next as it is split into actions (:mod:`..actions`). Their meaning is that of what they stand for.
+# The four nodes below mark Next as it is split into actions (:mod:`..actions`). Their meaning is that of what they
+# stand for.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,12 +232,16 @@ class Evaluator:
         }
         self._core: dict[str, Callable[[tuple[tree.Expression, ...], Environment, Step], Value]] = {
             "=": lambda args, env, step: boolean(equal(self.value(args[0], env, step), self.value(args[1], env, step))),
-            "/=": lambda args, env, step: boolean(not equal(self.value(args[0], env, step), self.value(args[1], env, step))),
+            "/=": lambda args, env, step: boolean(
+                not equal(self.value(args[0], env, step), self.value(args[1], env, step))
+            ),
             "\\in": lambda args, env, step: boolean(self._member(args, env, step)),
             "\\notin": lambda args, env, step: boolean(not self._member(args, env, step)),
             "\\lnot": lambda args, env, step: FALSE if self.truth(args[0], env, step) else TRUE,
             "=>": lambda args, env, step: boolean(not self.truth(args[0], env, step) or self.truth(args[1], env, step)),
-            "\\equiv": lambda args, env, step: boolean(self.truth(args[0], env, step) is self.truth(args[1], env, step)),
+            "\\equiv": lambda args, env, step: boolean(
+                self.truth(args[0], env, step) is self.truth(args[1], env, step)
+            ),
             "\\subseteq": lambda args, env, step: boolean(is_subset(*self._both(args, env, step))),
             "\\union": lambda args, env, step: union(*self._both(args, env, step)),
             "\\intersect": self._intersection,
@@ -257,7 +268,9 @@ class Evaluator:
             tree.Apply: self._steps_apply,
             tree.Name: self._steps_name,
             tree.ActionBox: self._steps_action_box,
-            Inline: lambda node, env, step: self.steps(node.body, self._arguments(node.parameters, node.arguments, env), step),
+            Inline: lambda node, env, step: self.steps(
+                node.body, self._arguments(node.parameters, node.arguments, env), step
+            ),
         }
 
     # --- the two questions ------------------------------------------------------------------------------------------
@@ -284,14 +297,18 @@ class Evaluator:
         )
 
     def steps(self, node: tree.Expression, environment: Environment, step: Step) -> Iterator[Step]:
-        """The steps that an action allows, with what was assigned before; in TLC's order, and as often as TLC generates them."""
+        """The steps that an action allows, with what was assigned before; in TLC's order, and as often as TLC
+        generates them.
+        """
         rule = self._step_rules.get(type(node))
         if rule is not None:
             return rule(node, environment, step)
         return iter((step,)) if self.truth(node, environment, step) else iter(())
 
     def guarded(self, question: Callable[..., Any], *arguments: Any) -> Any:
-        """Asks a question, and turns what is no error of the spec yet into one: a value that cannot be listed, the stack's end."""
+        """Asks a question, and turns what is no error of the spec yet into one: a value that cannot be listed, the
+        stack's end.
+        """
         try:
             return question(*arguments)
         except RecursionError:
@@ -539,7 +556,9 @@ class Evaluator:
         else:
             yield from self._chosen_each(bound.names, items_, environment)
 
-    def _chosen_each(self, names: tuple[str, ...], items: tuple[Value, ...], environment: Environment) -> Iterator[Environment]:
+    def _chosen_each(
+        self, names: tuple[str, ...], items: tuple[Value, ...], environment: Environment
+    ) -> Iterator[Environment]:
         if not names:
             yield environment
             return
@@ -561,7 +580,9 @@ class Evaluator:
 
     # --- sets -------------------------------------------------------------------------------------------------------
 
-    def _both(self, arguments: tuple[tree.Expression, ...], environment: Environment, step: Step) -> tuple[Value, Value]:
+    def _both(
+        self, arguments: tuple[tree.Expression, ...], environment: Environment, step: Step
+    ) -> tuple[Value, Value]:
         return self.value(arguments[0], environment, step), self.value(arguments[1], environment, step)
 
     def _set_enumeration(self, node: tree.SetEnumeration, environment: Environment, step: Step) -> Value:
@@ -570,23 +591,27 @@ class Evaluator:
         return frozenset(items)
 
     def _set_filter(self, node: tree.SetFilter, environment: Environment, step: Step) -> Value:
-        chosen = []
         names = node.bound.names
         assert node.bound.domain is not None  # the grammar has no unbounded filter
         base = self.value(node.bound.domain, environment, step)
         if is_set(base) and not is_finite(base):
-            return InfiniteSet(node.span.text, lambda item: member(item, base) and self._satisfies(node, item, environment, step))
-        for inner in self.bindings((node.bound,), environment, step):
-            if self.truth(node.predicate, inner, step):
-                chosen.append(tuple(inner[name] for name in names) if node.bound.tuple_pattern else inner[names[0]])
-        return frozenset(chosen)
+            return InfiniteSet(
+                node.span.text, lambda item: member(item, base) and self._satisfies(node, item, environment, step)
+            )
+        return frozenset(
+            tuple(inner[name] for name in names) if node.bound.tuple_pattern else inner[names[0]]
+            for inner in self.bindings((node.bound,), environment, step)
+            if self.truth(node.predicate, inner, step)
+        )
 
     def _satisfies(self, node: tree.SetFilter, item: Value, environment: Environment, step: Step) -> bool:
         chosen = self._unpacked(node.bound, item) if node.bound.tuple_pattern else {node.bound.names[0]: item}
         return self.truth(node.predicate, {**environment, **chosen}, step)
 
     def _set_map(self, node: tree.SetMap, environment: Environment, step: Step) -> Value:
-        items = [concrete(self.value(node.body, inner, step)) for inner in self.bindings(node.bounds, environment, step)]
+        items = [
+            concrete(self.value(node.body, inner, step)) for inner in self.bindings(node.bounds, environment, step)
+        ]
         homogeneous(items)
         return frozenset(items)
 
@@ -638,7 +663,9 @@ class Evaluator:
     def _field(self, node: tree.Field, environment: Environment, step: Step) -> Value:
         record = concrete(self.value(node.record, environment, step))
         if not is_record(record):
-            raise ValueProblem(f"the field {node.name} is read from {kind_in_words(record)}, and only a record has fields")
+            raise ValueProblem(
+                f"the field {node.name} is read from {kind_in_words(record)}, and only a record has fields"
+            )
         return apply(record, node.name)
 
     def _function_constructor(self, node: tree.FunctionConstructor, environment: Environment, step: Step) -> Value:
@@ -663,9 +690,7 @@ class Evaluator:
                 return LazyFunction(arguments, compute)
             keys = elements(arguments)
         else:
-            inner_by_key = {
-                self._key(bounds, inner): inner for inner in self.bindings(bounds, environment, step)
-            }
+            inner_by_key = {self._key(bounds, inner): inner for inner in self.bindings(bounds, environment, step)}
             keys = tuple(inner_by_key)
 
             def compute(argument: Value) -> Value:
@@ -810,7 +835,12 @@ class Evaluator:
         return boolean(any(True for _ in self.steps(arguments[0], environment, Step(step.before, {}))))
 
     def _unchanged(self, arguments: tuple[tree.Expression, ...], environment: Environment, step: Step) -> Boolean:
-        return boolean(equal(self.value(arguments[0], environment, step), self._prime(tree.Prime(arguments[0].span, arguments[0]), environment, step)))
+        return boolean(
+            equal(
+                self.value(arguments[0], environment, step),
+                self._prime(tree.Prime(arguments[0].span, arguments[0]), environment, step),
+            )
+        )
 
     def _action_box(self, node: tree.ActionBox, environment: Environment, step: Step) -> Boolean:
         acts = self.truth(node.action, environment, step)
@@ -825,7 +855,9 @@ class Evaluator:
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
-    def _steps_and(self, items: tuple[tree.Expression, ...], index: int, environment: Environment, step: Step) -> Iterator[Step]:
+    def _steps_and(
+        self, items: tuple[tree.Expression, ...], index: int, environment: Environment, step: Step
+    ) -> Iterator[Step]:
         while index < len(items):
             item = items[index]
             index += 1
@@ -845,7 +877,8 @@ class Evaluator:
             if isinstance(node, tree.Apply):
                 name = node.operator.name
                 core = name in self._core and name not in self.program.definitions and name != "UNCHANGED"
-                # `x = e` and `x \in S` assign while an initial state is built, and a parameter may stand for a variable.
+                # `x = e` and `x \in S` assign while an initial state is built, and a parameter may stand for a
+                # variable.
                 assigns = name in ("=", "\\in", "\\subseteq")
                 plain = core and (not assigns or not isinstance(node.arguments[0], (tree.Prime, tree.Name)))
             else:
@@ -895,7 +928,9 @@ class Evaluator:
                 yield Step(found.before, found.after, found.request, found.action, chosen + found.chosen)
 
     def given(self, node: Given, environment: Environment, step: Step) -> Iterator[Environment]:
-        """The environments below an action's leading ``\\E``: what the request binds is tested against its set, not enumerated."""
+        """The environments below an action's leading ``\\E``: what the request binds is tested against its set, not
+        enumerated.
+        """
         if step.request is None:
             return self.bindings(node.bounds, environment, step)
         found = [environment]
@@ -944,7 +979,9 @@ class Evaluator:
         name = self.replaced.get(name, name)
         definition = self.program.definitions.get(name)
         if isinstance(definition, tree.Definition):
-            return self.steps(definition.body, self._arguments(definition.parameters, node.arguments, environment), step)
+            return self.steps(
+                definition.body, self._arguments(definition.parameters, node.arguments, environment), step
+            )
         if name == "=" or name == "\\in":
             target = self._target(node.arguments[0], environment, step)
             if target is not None:

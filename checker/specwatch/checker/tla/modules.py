@@ -45,7 +45,9 @@ def load(path: str | os.PathLike[str]) -> Program:
 
 
 def read_text(path: Path) -> str:
-    """A source file's text, its line ends untouched; what is not UTF-8 becomes U+FFFD, and an error only where it matters."""
+    """A source file's text, its line ends untouched; what is not UTF-8 becomes U+FFFD, and an error only where it
+    matters.
+    """
     return path.read_bytes().decode("utf-8", errors="replace").removeprefix("\ufeff")
 
 
@@ -65,7 +67,9 @@ def _check_file_name(module: tree.Module, path: str) -> None:
     stem = Path(path).name
     if stem.endswith(".tla") and stem != f"{module.name}.tla":
         raise TlaSyntaxError(
-            f"the file {stem} holds the module {module.name}", module.span, hint=f"a module stands in a file of its name: {module.name}.tla"
+            f"the file {stem} holds the module {module.name}",
+            module.span,
+            hint=f"a module stands in a file of its name: {module.name}.tla",
         )
 
 
@@ -90,7 +94,11 @@ def _extend(program: Program, module: tree.Module, folder: Path, seen: dict[str,
             seen[name] = True
         else:
             near = difflib.get_close_matches(name, [*MODULES, *(found.stem for found in folder.glob("*.tla"))], 3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"there is no {name}.tla in {folder or '.'}, and no standard module of that name here"
+            hint = (
+                f"did you mean {' or '.join(near)}?"
+                if near
+                else f"there is no {name}.tla in {folder or '.'}, and no standard module of that name here"
+            )
             raise TlaSyntaxError(f"the module {name} is not found", extended.span, hint=hint)
     seen[module.name] = True
     program.modules.append(module)
@@ -128,5 +136,7 @@ def refuse_instances(program: Program) -> None:
     """What parses and cannot be evaluated yet is refused before anything is computed, with its place."""
     for instance in program.instances:
         raise TlaSemanticError(
-            "INSTANCE parses, and cannot be evaluated yet", instance.span, hint=f"EXTENDS {instance.module}, where no name clashes"
+            "INSTANCE parses, and cannot be evaluated yet",
+            instance.span,
+            hint=f"EXTENDS {instance.module}, where no name clashes",
         )

@@ -1,15 +1,16 @@
 """The tree of a module. Classes are named after the grammar's rules; every node knows its place in the source.
 
 Operators are spelled canonically, as in SANY: ``\\union`` for ``\\cup``, ``\\lnot`` for ``~``, ``/=`` for ``#``,
-``\\leq`` for ``<=`` and ``=<``, ``-.`` for the unary minus (:mod:`.operators` has the table). Nodes compare by identity,
-so that a node can be the key of what an analysis finds out about it.
+``\\leq`` for ``<=`` and ``=<``, ``-.`` for the unary minus (:mod:`.operators` has the table). Nodes compare by
+identity, so that a node can be the key of what an analysis finds out about it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cache
+from typing import Any
 
 from .source import SourceText, Span
 
@@ -419,9 +420,11 @@ def walk(node: Node) -> Iterator[Node]:
         stack.extend(reversed(tuple(children(current))))
 
 
-@lru_cache(maxsize=None)
-def _fields(kind: type[Node]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.name not in ("span", "name_span", "name_spans", "source"))
+@cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    return tuple(
+        field.name for field in fields(kind) if field.name not in ("span", "name_span", "name_spans", "source")
+    )
 
 
 def _nodes(value: object) -> Iterator[Node]:

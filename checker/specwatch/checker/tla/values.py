@@ -8,11 +8,12 @@ function            domain 1..n (a sequence, a tuple): ``tuple``; any other (a r
 set                 ``frozenset``; a set that need not be listed: :class:`Interval`, :class:`PowerSet`, … (``SetValue``)
 ==================  ==================================================================================================
 
-A ``SetValue`` or :class:`LazyFunction` lives only until it is compared, stored in another value or assigned to a variable:
+A ``SetValue`` or :class:`LazyFunction` lives only until it is compared, stored in another value or assigned to a
+variable:
 :func:`concrete` turns it into its canonical form then. Infinite sets stay what they are, and equal themselves only.
 
-The order of values is TLC's (``truth/README-expressions.md``): model values, Booleans, integers, strings, sets by size and
-then elementwise, functions by the size of their domain, then domain, then values.
+The order of values is TLC's (``truth/README-expressions.md``): model values, Booleans, integers, strings, sets by
+size and then elementwise, functions by the size of their domain, then domain, then values.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 from immutables import Map
 
@@ -76,7 +77,7 @@ class ModelValue:
     """A model value: interned by name, so that identity is equality."""
 
     __slots__ = ("name",)
-    _known: dict[str, ModelValue] = {}
+    _known: ClassVar[dict[str, ModelValue]] = {}
     name: str
 
     def __new__(cls, name: str) -> ModelValue:
@@ -245,7 +246,11 @@ class RecordSet(SetValue):
 
     def contains(self, value: Value) -> bool:
         record = as_function(value, "a set of records")
-        if type(record) is not Map or len(record) != len(self.fields) or any(name not in record for name in self.fields):
+        if (
+            type(record) is not Map
+            or len(record) != len(self.fields)
+            or any(name not in record for name in self.fields)
+        ):
             return False
         return all(member(record[name], allowed) for name, allowed in self.fields.items())
 
@@ -336,7 +341,9 @@ def _listable(value: SetValue) -> SetValue:
 
 
 def concrete(value: Value) -> Value:
-    """The canonical form of a value that may be a rule: listed sets and functions; infinite ones are returned as they are."""
+    """The canonical form of a value that may be a rule: listed sets and functions; infinite ones are returned as they
+    are.
+    """
     if isinstance(value, SetValue):
         return frozenset(_listable(value).listed()) if value.finite else value
     if type(value) is LazyFunction:
@@ -415,7 +422,9 @@ def apply(function: Value, argument: Value) -> Value:
 
     if is_record(function) and type(argument) is str:
         raise ValueProblem(f'the record {show(function)} has no field "{argument}"')
-    raise ValueProblem(f"the function is applied to {show(argument)}, which is outside its domain {show(domain(function))}")
+    raise ValueProblem(
+        f"the function is applied to {show(argument)}, which is outside its domain {show(domain(function))}"
+    )
 
 
 _ABSENT = object()
@@ -493,7 +502,7 @@ def is_subset(left: Value, right: Value) -> bool:
 
 
 def union(left: Value, right: Value) -> Value:
-    r"""``left \union right``; with an infinite side a set by rule: ``Nat \union {-1}`` has members, and is not listed."""
+    r"""``left \union right``; with an infinite side a set by rule, whose members are never listed."""
     if is_set(left) and is_set(right) and not (is_finite(left) and is_finite(right)):
         return InfiniteSet("the union", lambda value: member(value, left) or member(value, right))
     left, right = listed_set(left, "\\union"), listed_set(right, "\\union")
@@ -505,7 +514,7 @@ def union(left: Value, right: Value) -> Value:
 
 def _representative(items: frozenset[Value]) -> Value:
     item = None
-    for item in items:  # noqa: B007 - the first that is no model value, else any
+    for item in items:
         if type(item) is not ModelValue:
             break
     return item
@@ -602,7 +611,9 @@ def _first_difference(left: Iterable[Value], right: Iterable[Value]) -> None:
 
 
 def homogeneous(items: Iterable[Value]) -> None:
-    """Raises :class:`ValueProblem` where a set would hold values of different kinds. Model values go with everything."""
+    """Raises :class:`ValueProblem` where a set would hold values of different kinds. Model values go with
+    everything.
+    """
     first = None
     for item in items:
         if type(item) is ModelValue:

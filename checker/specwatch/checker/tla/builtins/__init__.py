@@ -1,7 +1,7 @@
 """The standard modules: one file a module, a function an operator.
 
-A function takes values and returns a value. It raises :class:`~..values.ValueProblem`, without a place, where the operator
-has no value; the evaluator adds the place. An operator that is an argument arrives as a Python callable.
+A function takes values and returns a value. It raises :class:`~..values.ValueProblem`, without a place, where the
+operator has no value; the evaluator adds the place. An operator that is an argument arrives as a Python callable.
 """
 
 from __future__ import annotations

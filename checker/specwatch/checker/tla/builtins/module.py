@@ -10,7 +10,9 @@ from ..values import Value, ValueProblem, kind_in_words
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """An operator: its function takes as many values as its arity; ``operators`` gives the arity of operator arguments."""
+    """An operator: its function takes as many values as its arity; ``operators`` gives the arity of operator
+    arguments.
+    """
 
     arity: int
     function: Callable[..., Value]

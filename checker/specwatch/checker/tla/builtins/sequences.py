@@ -64,7 +64,9 @@ def subsequence(items: Value, first: Value, last: Value) -> Value:
     if first > last:
         return items[:0]
     if first < 1 or last > len(items):
-        raise ValueProblem(f"SubSeq asks for {first}..{last} of {kind_in_words(items)}, which has {len(items)} elements")
+        raise ValueProblem(
+            f"SubSeq asks for {first}..{last} of {kind_in_words(items)}, which has {len(items)} elements"
+        )
     return items[first - 1 : last]
 
 
