@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from specwatch.checker.tla import operators, parse
+from specwatch.checker.tla import operators
 from specwatch.checker.tla.errors import TlaSyntaxError
-from specwatch.checker.tla.parse import parse_expression
+from specwatch.checker.tla.parse import GRAMMAR, parse_expression
 from specwatch.checker.tla.show import show_tree
 
 
 def test_the_grammar_knows_exactly_the_operators_of_the_table() -> None:
-    grammar = parse.GRAMMAR.read_text(encoding="utf-8")
+    grammar = GRAMMAR.read_text(encoding="utf-8")
     for rule, table in (("prefix", operators.PREFIX), ("infix", operators.INFIX), ("postfix", operators.POSTFIX)):
         match = re.search(rf"^{rule}: (.*?)\n\n", grammar, re.MULTILINE | re.DOTALL)
         assert match is not None

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from lark import Lark
 
-from specwatch.checker.tla import parse, tree
+from specwatch.checker.tla import tree
 from specwatch.checker.tla.errors import TlaSyntaxError
-from specwatch.checker.tla.parse import MAX_DEPTH, parse_expression, parse_module
+from specwatch.checker.tla.parse import GRAMMAR, MAX_DEPTH, _parser, _spellings, _Tokens, parse_expression, parse_module
 from specwatch.checker.tla.show import show_tree
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "truth"
@@ -86,11 +86,11 @@ def test_the_grammar_has_only_the_conflicts_that_are_meant(caplog: pytest.LogCap
     logger.setLevel(logging.DEBUG)
     logger.addHandler(caplog.handler)
     try:
-        built = parse._parser()
+        built = _parser()
         Lark(
-            parse.GRAMMAR.read_text(encoding="utf-8"),
+            GRAMMAR.read_text(encoding="utf-8"),
             parser="lalr",
-            lexer=parse._Tokens,
+            lexer=_Tokens,
             start=built.options.start,
             keep_all_tokens=True,
             maybe_placeholders=True,
@@ -104,7 +104,7 @@ def test_the_grammar_has_only_the_conflicts_that_are_meant(caplog: pytest.LogCap
     for record in caplog.records:
         if record.message.startswith("Shift/Reduce conflict for terminal "):
             name = record.message.split()[4].rstrip(":")
-            terminal = parse._spellings().get(name, name)
+            terminal = _spellings().get(name, name)
         elif record.message.startswith(" * "):
             conflicts.add((terminal, record.message.removeprefix(" * ").split(" :")[0]))
     assert conflicts == {("[]", "<open_ended"), ("MARKER", "<duty"), ("LOCAL", "<duty")}
