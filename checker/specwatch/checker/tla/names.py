@@ -311,7 +311,9 @@ class _Checker:
             takes = _arguments(meaning.arity) if meaning.arity else "no argument"
             raise TlaSemanticError(f"`{operator.name}` takes {takes}, and has {has} here", node.span, hint=hint)
         for place, argument in enumerate(node.arguments):
-            expected = meaning.operators.get(place, 0) if meaning is not None else None
+            # RECURSIVE F(_) says how many arguments there are, and not which of them are operators.
+            known = meaning is not None and meaning.what != "recursive"
+            expected = meaning.operators.get(place, 0) if meaning is not None and known else None
             yield from self._argument(argument, expected, operator.name)
 
     def _argument(self, argument: tree.Expression, expected: int | None, operator: str) -> Visit:
