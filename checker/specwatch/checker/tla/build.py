@@ -20,7 +20,7 @@ _E = TypeVar("_E", bound=tree.Expression)
 
 
 class Lexeme(LarkToken):
-    """A token as Lark wants it. ``type`` is the grammar's terminal; ``kind`` and ``place`` are of the scanner's list."""
+    """A token as Lark wants it. ``type`` is the grammar's terminal; ``kind`` and ``place`` are the scanner's."""
 
     __slots__ = ("kind", "place", "span")
     kind: str

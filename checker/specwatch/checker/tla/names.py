@@ -67,14 +67,6 @@ def check(program: Program) -> None:
         _run(checker.module(module, dict(_CORE)), checker.visit)
 
 
-def check_expression(expression: tree.Expression, program: Program) -> None:
-    """Checks an expression that stands outside the module, as if it came after its end. Raises TlaSemanticError."""
-    checker = _Checker()
-    for module in program.modules:
-        _run(checker.module(module, dict(_CORE)), checker.visit)
-    _run(checker.visit(expression), checker.visit)
-
-
 def _run(start: Visit, visit: Callable[[tree.Node], Visit]) -> None:
     stack = [start]
     while stack:

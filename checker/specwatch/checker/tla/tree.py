@@ -407,7 +407,8 @@ class Module(Unit):
 
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly below a node, in the order of the text."""
-    for name in _fields(type(node)):
+    kind: Any = type(node)  # mypy takes the __hash__ of a node's class for that of a node
+    for name in _fields(kind):
         yield from _nodes(getattr(node, name))
 
 
