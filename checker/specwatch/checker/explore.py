@@ -184,6 +184,7 @@ def explore(
             broken = found(state, None, 1)
             if broken is not None:
                 return result("violates", invariant=broken, trace=search.trace(state))
+        reported = 0
         while search.queue:
             state, depth = search.queue.popleft()
             current = state
@@ -196,7 +197,8 @@ def explore(
             if stuck and deadlock:
                 return result("deadlock", trace=search.trace(state), message="no step is possible in the last state")
             bounds.check(len(search.reached))
-            if progress is not None and len(search.reached) % _REPORT_EVERY < 8:
+            if progress is not None and len(search.reached) >= reported + _REPORT_EVERY:
+                reported = len(search.reached)
                 progress(Progress(search.generated, len(search.reached), search.depth, len(search.queue)))
     except TlaEvaluationError as error:
         return result("error", message=str(error), trace=search.trace(current) if current is not None else [])
