@@ -29,7 +29,10 @@ def binding_path(name: str) -> Path:
     """The binding of a shipped name. Raises ``Refused`` with the nearest names for any other."""
     known = names()
     if name in known:
-        return specs_folder() / name / "binding.toml"
+        path = specs_folder() / name / "binding.toml"
+        here = Path.cwd()
+        # Reports and JSON name the file as a person in a checkout would.
+        return path.relative_to(here) if path.is_relative_to(here) else path
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"the shipped names are: {', '.join(known) or 'none'}"
     raise Refused(f"no shipped spec is called {name!r}", hint=f"{hint} (or give the path of a .tla or .toml file)")

@@ -26,6 +26,7 @@ _BEFORE_DIFFERENCE = 40
 """How much of a changed value is shown before the place where it differs."""
 
 _LEGEND_ROWS = 20
+_RULES = 4
 _GAPS = 10
 
 _OUTCOMES: dict[Word, str] = {
@@ -373,8 +374,11 @@ def _losses(ledger: Ledger) -> list[str]:
     if len(ledger.gaps) > _GAPS:
         lines.append(f"  … and {len(ledger.gaps) - _GAPS:,} more gaps")
     if ledger.unused_rules:
-        # A rule's place follows its name after a comma; a binding for several kinds of log has many such rules.
-        rules = ", ".join(rule.partition(", ")[0] for rule in ledger.unused_rules)
-        lines.append(f"  never matched: {readable(rules, _PROSE_WIDTH)}")
+        # A rule is ``rule 7 (Retry), FILE:LINE``. Of a binding for several kinds of log most never match: the actions tell.
+        rules = [rule.partition(", ")[0] for rule in ledger.unused_rules]
+        if len(rules) > _RULES:
+            actions = dict.fromkeys(rule.rpartition("(")[2].rstrip(")") for rule in rules)
+            rules = [f"{len(rules)} rules, of {', '.join(actions)}"]
+        lines.append(f"  never matched: {readable(', '.join(rules), _PROSE_WIDTH)}")
     lines.extend(f"  bound: {readable(bound)}" for bound in ledger.bounds)
     return lines
