@@ -1,7 +1,7 @@
 """How fast a behaviour is replayed and a model explored, and how both grow.
 
-``python benchmarks/replay.py`` prints two tables in Markdown. Times are CPU seconds of the work alone; memory is the peak
-of a process of its own, interpreter and spec included. The traces are those of the Celery model of TLC's table in
+``python benchmarks/replay.py`` prints two tables in Markdown. Times are CPU seconds of the work alone; memory is the
+peak of a process of its own, interpreter and spec included. The traces are those of the Celery model of TLC's table in
 docs/performance.md: random steps of Publish, Pickup and VisTimeout over so many ids, no step hidden, ids bound.
 """
 

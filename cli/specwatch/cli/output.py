@@ -28,8 +28,12 @@ def output_options(function: _F) -> _F:
 def bound_options(function: _F) -> _F:
     """``--max-states``, ``--timeout`` (seconds) and ``--max-memory`` (bytes). What reaches one is inconclusive."""
     for option in (
-        click.option("--max-memory", type=Size(), metavar="SIZE", help="The most memory: 800MB, 2GiB, none (check: 900MB)."),
-        click.option("--timeout", type=Duration(), metavar="TIME", help="The longest time: 90 (seconds), 5m, none (check: 45s)."),
+        click.option(
+            "--max-memory", type=Size(), metavar="SIZE", help="The most memory: 800MB, 2GiB, none (check: 900MB)."
+        ),
+        click.option(
+            "--timeout", type=Duration(), metavar="TIME", help="The longest time: 90 (seconds), 5m, none (check: 45s)."
+        ),
         click.option("--max-states", type=click.IntRange(min=1), metavar="N", help="The most states for the search."),
     ):
         function = option(function)

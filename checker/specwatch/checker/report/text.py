@@ -374,7 +374,7 @@ def _losses(ledger: Ledger) -> list[str]:
     if len(ledger.gaps) > _GAPS:
         lines.append(f"  … and {len(ledger.gaps) - _GAPS:,} more gaps")
     if ledger.unused_rules:
-        # A rule is ``rule 7 (Retry), FILE:LINE``. Of a binding for several kinds of log most never match: the actions tell.
+        # A rule is ``rule 7 (Retry), FILE:LINE``. A binding for several kinds of log has many that never match.
         rules = [rule.partition(", ")[0] for rule in ledger.unused_rules]
         if len(rules) > _RULES:
             actions = dict.fromkeys(rule.rpartition("(")[2].rstrip(")") for rule in rules)
