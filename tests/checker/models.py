@@ -11,6 +11,7 @@ from tests.checker.judge import Fn, Model, Step
 ROOT = Path(__file__).parents[2]
 TRACES = ROOT / "tests" / "corpus" / "truth" / "traces"
 CELERY = ROOT / "specs" / "celery"
+OWN = Path(__file__).parent / "specs"
 
 
 class Queue(NamedTuple):
@@ -323,6 +324,40 @@ def celery_eta(config: str, *, idempotent: bool) -> Model:
     )
 
 
+class Twins(NamedTuple):
+    a: int
+    b: int
+    open: bool
+
+
+def twins(config: str, starts: tuple[int, ...]) -> Model:
+    def steps(s: Twins) -> Iterator[Step]:
+        for x, value in (("a", s.a), ("b", s.b)):
+            if value < 3:
+                yield "Up", {"x": x}, s._replace(**{x: value + 1})
+            if value > 0:
+                yield "Down", {"x": x}, s._replace(**{x: value - 1})
+        yield "Swap", {}, s._replace(a=s.b, b=s.a)
+        yield "Toggle", {}, s._replace(open=not s.open)
+        if s.open:
+            yield "Jump", {}, s._replace(a=1, b=1)
+        yield "Apart", {"d": s.a - s.b}, s
+
+    return Model(
+        spec=str(OWN / "Twins.tla"),
+        config=str(OWN / f"Twins.{config}.cfg"),
+        variables=Twins._fields,
+        initial=[Twins(a, 0, False) for a in starts],
+        steps=steps,
+        invariants={
+            "LowA": lambda s: s.a < 2,
+            "LowB": lambda s: s.b < 2,
+            "Near": lambda s: abs(s.a - s.b) <= 1,
+        },
+        parameters={"Up": ("x",), "Down": ("x",), "Swap": (), "Toggle": (), "Jump": (), "Apart": ("d",)},
+    )
+
+
 MODELS: dict[tuple[str, str], Model] = {
     ("VisQueue", "late"): vis_queue("late", claim=False, invariants=("NoDoubleExecution", "AckedWasExecuted")),
     ("VisQueue", "claim"): vis_queue("claim", claim=True, invariants=("NoDoubleExecution", "AckedWasExecuted")),
@@ -340,5 +375,7 @@ MODELS: dict[tuple[str, str], Model] = {
     ("Conn", "order"): conn("order", ("InOrder",)),
     ("CeleryETA", "faulty"): celery_eta("faulty", idempotent=False),
     ("CeleryETA", "idempotent"): celery_eta("idempotent", idempotent=True),
+    ("Twins", "one"): twins("one", (0,)),
+    ("Twins", "three"): twins("three", (0, 1, 2)),
 }
-"""By spec and config, as the truth table names them."""
+"""By spec and config, named as the truth table names them."""

@@ -42,6 +42,7 @@ FINITE = {
     "LeaseLock": ("Expire", "Release", "Acquire"),
     "Conn": ("Lose", "Established", "Accept", "CloseAck"),
     "CeleryETA": ("VisTimeoutExpired", "AckTask", "PickupTask", "AckWithoutExecute"),
+    "Twins": ("Up", "Down", "Swap", "Toggle", "Jump"),
 }
 """Actions that lead to few states however often they are inserted: these may be hidden without ``hidden_max``."""
 
