@@ -50,7 +50,7 @@ def test_a_good_record_is_read(name: str) -> None:
         (b'{"action": "\xff"}', "is not UTF-8 (byte 13)"),
         (b"INFO: worker started", "is not a JSON object"),
         (b"\0\0\0\0", "is not a JSON object"),
-        (b'{"action": "A", "params": ' + b"[" * 5000 + b"]" * 5000 + b"}", "is nested more than 128 deep"),
+        (b'{"action": "A", "params": {"x": ' + b"[" * 5000 + b"]" * 5000 + b"}}", "is nested more than 128 deep"),
         (b'{"action": "A", "params": {"x": ' + b"[" * 200 + b"]" * 200 + b"}}", "is nested more than 128 deep"),
         (b'{"action": "A", "action": "B"}', "gives 'action' twice, with two values"),
         (b'{"action": "A", "params": {"t": 1, "t": 2}}', "gives 't' twice, with two values"),
