@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import msgspec
 
 from .behaviour import Behaviour, Event, Ledger, Loss, Order, Scope, Start
 from .bounds import Bounds
-from .explain import explain, hidden_steps
+from .explain import explain
 from .replay import Inserted, Outcome, Replay, Rules, Way
+from .slicing import Coupled, separable
 from .spec import Action, Spec, load_spec
+from .tables import KeyReplay, last_events
 from .tla.errors import TlaConfigError
 from .verdict import EXIT_CODES, Behaviours, Explanation, Finding, Kind, SpecUsed, Verdict, Word, worst
 
@@ -81,6 +84,21 @@ def judge(spec: Spec, behaviours: Sequence[Behaviour], options: Options, ledger:
     return _Judge(spec, options, ledger).judge(behaviours)
 
 
+class _Answer(msgspec.Struct):
+    """What the replay of one behaviour says. ``hidden`` counts the hidden steps by action, on the path with the fewest.
+
+    ``replay`` and ``outcome`` are what an explanation is made from: of the whole, or of the key that failed.
+    """
+
+    word: Word
+    at: int | None
+    reached: int
+    hidden: dict[str, int]
+    replay: Replay | None = None
+    outcome: Outcome | None = None
+    bound: str | None = None
+
+
 class _Judge:
     def __init__(self, spec: Spec, options: Options, ledger: Ledger) -> None:
         self.spec = spec
@@ -99,6 +117,7 @@ class _Judge:
         hidden = [action for name in names for action in self.actions(name, "hidden")]
         self.rules = Rules(frozenset(hidden), options.hidden_max, options.keep_constraints)
         self.bounds = Bounds(options.max_states, options.timeout, options.max_memory, began=options.began)
+        self._tables: dict[Rules, KeyReplay | None] = {}
         self.findings: list[Finding] = []
         self.counts = Behaviours()
         self.undecided: dict[str, int] = {}
@@ -158,10 +177,9 @@ class _Judge:
         )
 
     def judge_one(self, behaviour: Behaviour) -> Word:
-        replay = Replay(self.spec, behaviour, self.rules, self.bounds)
-        outcome = replay.run()
-        self.count(behaviour, replay, outcome)
-        finding = self.finding(behaviour, replay, outcome)
+        outcome = self.run(behaviour, self.rules)
+        self.count(behaviour, outcome)
+        finding = self.finding(behaviour, outcome)
         if finding is None:
             return "conforms"
         finding.run, finding.key = behaviour.run, behaviour.key
@@ -172,39 +190,66 @@ class _Judge:
             self.undecided[word] = self.undecided.get(word, 0) + 1
         return finding.verdict
 
-    def finding(self, behaviour: Behaviour, replay: Replay, outcome: Outcome) -> Finding | None:
+    def run(self, behaviour: Behaviour, rules: Rules) -> _Answer:
+        """Replays a behaviour: key by key where the spec allows it, else as a whole."""
+        whole = Replay(self.spec, behaviour, rules, self.bounds)
+        tables = self.tables(rules)
+        if tables is None or not tables.suits(behaviour):
+            outcome = whole.run()
+            best = next((node for node in outcome.nodes if node.hidden == outcome.hidden), None)
+            steps = Way.steps(best.way) if best is not None else []
+            hidden = Counter(step.action.name for step in steps if isinstance(step, Inserted))
+            return _Answer(outcome.word, outcome.at, outcome.reached, dict(hidden), whole, outcome, outcome.bound)
+        by_key = tables.run(behaviour)
+        if by_key.bound is not None:
+            return _Answer("inconclusive", None, by_key.reached, by_key.coverage, bound=by_key.bound)
+        if by_key.failed is None:
+            return _Answer("conforms", None, by_key.reached, by_key.coverage)
+        # What the tables only know to fail is replayed again by the oracle: this key's events, with this key alone.
+        events, numbers = last_events(behaviour, tables, by_key.key, by_key.failed)
+        part = Behaviour(events=events, run=behaviour.run, key=behaviour.key)
+        replay = Replay(tables.of_key(by_key.key), part, rules, self.bounds, numbers)
+        outcome = replay.run()
+        if outcome.word == "inconclusive":
+            return _Answer("inconclusive", None, by_key.failed - 1, by_key.coverage, bound=outcome.bound)
+        return _Answer(outcome.word, by_key.failed, by_key.failed, by_key.coverage, replay, outcome)
+
+    def tables(self, rules: Rules) -> KeyReplay | None:
+        """The tables for these rules; None where the spec is not separable."""
+        if rules not in self._tables:
+            try:
+                self._tables[rules] = KeyReplay(self.spec, separable(self.spec), rules, self.bounds)
+            except Coupled:
+                self._tables[rules] = None
+        return self._tables[rules]
+
+    def finding(self, behaviour: Behaviour, answer: _Answer) -> Finding | None:
         """The finding of one behaviour; None where it conforms."""
-        if outcome.word == "vacuous":
+        if answer.word == "vacuous":
             return Finding(verdict="vacuous", reason="no-events: the behaviour has no events")
         loss = min(behaviour.losses, key=lambda loss: loss.settled, default=None)
-        if outcome.word == "inconclusive":
-            self.ledger.bounds.append(outcome.bound or "")
+        if answer.word == "inconclusive":
+            self.ledger.bounds.append(answer.bound or "")
             return self.undecided_finding(
-                f"bound: {outcome.bound}, after event {outcome.reached:,} of {len(behaviour.events):,}", outcome
+                f"bound: {answer.bound}, after event {answer.reached:,} of {len(behaviour.events):,}", answer
             )
-        if loss is not None and (outcome.at is None or outcome.at > loss.settled):
-            return self.undecided_finding(_lost(behaviour.losses), outcome)
-        if outcome.word != "conforms":
-            return explain(self.spec, behaviour, replay, outcome)
+        if loss is not None and (answer.at is None or answer.at > loss.settled):
+            return self.undecided_finding(_lost(behaviour.losses), answer)
+        if answer.replay is not None and answer.outcome is not None and answer.word != "conforms":
+            return explain(answer.replay.spec, answer.replay.behaviour, answer.replay, answer.outcome)
         unfinished = self.unfinished(behaviour)
         if unfinished:
-            return self.undecided_finding(f"incomplete: {unfinished}", outcome)
+            return self.undecided_finding(f"incomplete: {unfinished}", answer)
         return None
 
-    def undecided_finding(self, reason: str, outcome: Outcome) -> Finding:
-        nodes = sorted(outcome.nodes, key=lambda node: node.hidden)
+    def undecided_finding(self, reason: str, answer: _Answer) -> Finding:
         without = {
             "conforms": "without what is missing it conforms",
-            "violates": f"without what is missing it violates at event {outcome.at}",
-            "diverges": f"without what is missing it diverges at event {outcome.at}",
+            "violates": f"without what is missing it violates at event {answer.at}",
+            "diverges": f"without what is missing it diverges at event {answer.at}",
         }
-        summary = without.get(outcome.word, f"the first {outcome.reached:,} events are explained")
-        return Finding(
-            verdict="inconclusive",
-            reason=reason,
-            hidden=hidden_steps(nodes[0]) if nodes else [],
-            explanation=Explanation(summary=summary),
-        )
+        summary = without.get(answer.word, f"the first {answer.reached:,} events are explained")
+        return Finding(verdict="inconclusive", reason=reason, explanation=Explanation(summary=summary))
 
     def unfinished(self, behaviour: Behaviour) -> str | None:
         """With ``complete = true``: the keys whose last event is not terminal."""
@@ -220,29 +265,29 @@ class _Judge:
         shown = ", ".join(open_[:3]) + (f" and {len(open_) - 3} more" if len(open_) > 3 else "")
         return f"no terminal action ({', '.join(sorted(ends))}) ends {shown}"
 
-    def count(self, behaviour: Behaviour, replay: Replay, outcome: Outcome) -> None:
+    def count(self, behaviour: Behaviour, answer: _Answer) -> None:
         """Coverage, hidden steps, and what was required."""
-        best = next((node for node in outcome.nodes if node.hidden == outcome.hidden), None)
-        # Not the first events of the list: under a partial order that would depend on how the lines arrived.
-        explained = replay.explained(best.cut) if best is not None else []
-        for event in explained:
-            names = [action.name for action in self.spec.named(event.action)]
-            name = event.action if event.action in self.coverage or not names else names[0]
-            self.coverage[name] = self.coverage.get(name, 0) + 1
+        for event in behaviour.events[: answer.reached]:
+            name = self.name_of(event)
+            self.coverage[name] += 1
             self.unmet.discard(event.action)
-        inserted = [step for step in Way.steps(best.way) if isinstance(step, Inserted)] if best is not None else []
-        self.hidden_steps += len(inserted)
-        for step in inserted:
-            self.coverage[step.action.name] = self.coverage.get(step.action.name, 0) + 1
+        for name, number in answer.hidden.items():
+            self.coverage[name] += number
+        self.hidden_steps += sum(answer.hidden.values())
         for name in sorted(self.unmet):
-            used_ = [step.action for step in inserted if name in step.action.names]
-            if used_ and outcome.word == "conforms" and not self.explained_without(behaviour, frozenset(used_)):
+            actions = frozenset(self.spec.named(name))
+            used_ = any(action.name in answer.hidden for action in actions)
+            if used_ and answer.word == "conforms" and not self.explained_without(behaviour, actions):
                 self.unmet.discard(name)
+
+    def name_of(self, event: Event) -> str:
+        """The action under which an event is counted: a group's first, where a group is all that it says."""
+        return event.action if event.action in self.coverage else self.spec.named(event.action)[0].name
 
     def explained_without(self, behaviour: Behaviour, actions: frozenset[Action]) -> bool:
         """A hidden action has happened only where the events cannot be explained without it."""
         rules = Rules(self.rules.hidden - actions, self.rules.hidden_max, self.rules.keep_constraints)
-        return Replay(self.spec, behaviour, rules, self.bounds).run().word in ("conforms", "inconclusive")
+        return self.run(behaviour, rules).word in ("conforms", "inconclusive")
 
     def kinds(self) -> list[Kind]:
         """Findings that tell the same story, the most frequent first."""

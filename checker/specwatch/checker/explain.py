@@ -61,11 +61,13 @@ def explain(spec: Spec, behaviour: Behaviour, replay: Replay, outcome: Outcome) 
     return _explain_divergence(spec, behaviour, replay, outcome)
 
 
-def hidden_steps(node: Node) -> list[HiddenStep]:
+def hidden_steps(replay: Replay, node: Node) -> list[HiddenStep]:
     """The hidden steps on the way to a node."""
     return [
         HiddenStep(
-            before=step.before, action=step.action.name, params={name: show(value) for name, value in step.params}
+            before=replay.number(step.before),
+            action=step.action.name,
+            params={name: show(value) for name, value in step.params},
         )
         for step in Way.steps(node.way)
         if isinstance(step, Inserted)
@@ -85,9 +87,9 @@ def _events(behaviour: Behaviour, replay: Replay, node: Node) -> list[Event]:
     return found
 
 
-def _context(events: list[Event], last: Event | None) -> list[tuple[int, Event]]:
+def _context(replay: Replay, events: list[Event], last: Event | None) -> list[tuple[int, Event]]:
     """The last events that have to do with the failing one: its key, or a parameter's value."""
-    numbered = list(enumerate(events, 1))
+    numbered = [(replay.number(number), event) for number, event in enumerate(events, 1)]
     if last is not None:
         values = {value for value in last.params.values() if isinstance(value, (str, int))}
         related = [
@@ -124,25 +126,25 @@ def _explain_break(spec: Spec, behaviour: Behaviour, replay: Replay, outcome: Ou
     if first.at == 0:
         summary = f"every initial state breaks {broke}"
     elif first.hidden is not None:
-        summary = f"the hidden step {first.hidden.name} before event {first.at} breaks {broke}"
+        summary = f"the hidden step {first.hidden.name} before event {replay.number(first.at)} breaks {broke}"
     else:
-        summary = f"event {first.at}, {event_call(events[first.at - 1])}, breaks {broke}"
+        summary = f"event {replay.number(first.at)}, {event_call(events[first.at - 1])}, breaks {broke}"
     if first.at != outcome.at:
-        summary += f"; the last way around it ends at event {outcome.at}"
+        summary += f"; the last way around it ends at event {replay.number(outcome.at)}"
     return Finding(
         verdict="violates",
-        at=outcome.at,
+        at=replay.number(outcome.at),
         event=event,
         invariant=name,
         action=first.hidden.name if first.hidden is not None else event.action if event is not None else None,
-        hidden=hidden_steps(node),
+        hidden=hidden_steps(replay, node),
         explanation=Explanation(
             summary=summary,
             conjuncts=conjuncts,
             state_before=_shown(spec, first.before if first.before is not None else first.after),
             state_change=_changed(spec, first),
         ),
-        context=_context(events, event),
+        context=_context(replay, events, event),
     )
 
 
@@ -311,18 +313,18 @@ def _explain_divergence(spec: Spec, behaviour: Behaviour, replay: Replay, outcom
     events = [*_events(behaviour, replay, node), event]
     return Finding(
         verdict="diverges",
-        at=outcome.at,
+        at=replay.number(outcome.at),
         event=event,
         action=event.action,
-        hidden=hidden_steps(node),
+        hidden=hidden_steps(replay, node),
         explanation=Explanation(
-            summary=f"event {outcome.at}, {event_call(event)}, is no step of the spec here: {what}",
+            summary=f"event {replay.number(outcome.at)}, {event_call(event)}, is no step of the spec here: {what}",
             conjuncts=list(attempt.conjuncts),
             enabled_instead=instead,
             legal_if=legal_if,
             state_before=_shown(spec, node.state),
         ),
-        context=_context(events, event),
+        context=_context(replay, events, event),
     )
 
 

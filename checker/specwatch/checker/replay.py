@@ -228,8 +228,13 @@ def replay(spec: Spec, behaviour: Behaviour, rules: Rules, bounds: Bounds) -> Ou
 class Replay:
     """The replay of one behaviour. :meth:`run` is all of it; explanations look into its parts again."""
 
-    def __init__(self, spec: Spec, behaviour: Behaviour, rules: Rules, bounds: Bounds) -> None:
+    def __init__(
+        self, spec: Spec, behaviour: Behaviour, rules: Rules, bounds: Bounds, numbers: list[int] | None = None
+    ) -> None:
+        """``numbers``: where the events are a part of a larger behaviour, their numbers there."""
         self.spec = spec
+        self.behaviour = behaviour
+        self.numbers = numbers
         self.rules = rules
         self.bounds = bounds
         spec.evaluator.watch = bounds.watch
@@ -244,6 +249,10 @@ class Replay:
             # In the order of their names: the answer does not depend on the order of arrival.
             self.lanes = [by_emitter[name] for name in sorted(by_emitter)]
         self._readings: dict[int, tuple[int, Reading]] = {}
+
+    def number(self, event: int) -> int:
+        """How an event is spoken of, by its place among the events that are replayed."""
+        return event if self.numbers is None or event == 0 else self.numbers[event - 1]
 
     def _check_events(self, events: list[Event]) -> None:
         """Refuses what the spec lacks before anything is replayed, be it after the step that decides."""

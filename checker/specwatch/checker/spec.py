@@ -5,6 +5,7 @@ A state is a tuple of TLA+ values in the order of :attr:`Spec.variables`; :meth:
 
 from __future__ import annotations
 
+import copy
 import difflib
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -76,6 +77,13 @@ class Spec:
             self._property(named)
         self.constraints = [self._predicate(named, "CONSTRAINT") for named in config.constraints]
         self.action_constraints = [self._predicate(named, "ACTION_CONSTRAINT") for named in config.action_constraints]
+
+    def with_constants(self, constants: Mapping[str, Value]) -> Spec:
+        """The same module, config and actions, with other values for some declared constants."""
+        other = copy.copy(self)
+        replaced = {name: target for name, target in self.evaluator.replaced.items() if name not in constants}
+        other.evaluator = Evaluator(self.program, {**self.evaluator.constants, **constants}, replaced)
+        return other
 
     # --- the three functions --------------------------------------------------------------------------------------
 

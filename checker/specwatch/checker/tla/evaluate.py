@@ -1068,6 +1068,10 @@ class Evaluator:
                 return self._variables(definition.body, {})
         return None
 
+    def unchanged_variables(self, node: tree.Expression) -> list[str] | None:
+        """The variables that ``UNCHANGED node`` keeps; None where ``node`` is more than a tuple of variables."""
+        return self._variables(node, {})
+
     def _steps_action_box(self, node: tree.ActionBox, environment: Environment, step: Step) -> Iterator[Step]:
         for found in self.steps(node.action, environment, step):
             if node.kind == "[]" or self._unchanged((node.subscript,), environment, found) is FALSE:
