@@ -332,11 +332,10 @@ class Twins(NamedTuple):
 
 def twins(config: str, starts: tuple[int, ...]) -> Model:
     def steps(s: Twins) -> Iterator[Step]:
-        for x, value in (("a", s.a), ("b", s.b)):
-            if value < 3:
-                yield "Up", {"x": x}, s._replace(**{x: value + 1})
-            if value > 0:
-                yield "Down", {"x": x}, s._replace(**{x: value - 1})
+        for x, action, by in (("a", "Up", 1), ("b", "Up", 1), ("a", "Down", -1), ("b", "Down", -1)):
+            after = s._replace(a=s.a + by) if x == "a" else s._replace(b=s.b + by)
+            if min(after.a, after.b) >= 0 and max(after.a, after.b) <= 3:
+                yield action, {"x": x}, after
         yield "Swap", {}, s._replace(a=s.b, b=s.a)
         yield "Toggle", {}, s._replace(open=not s.open)
         if s.open:
