@@ -1,0 +1,70 @@
+"""The application: one task. A worker runs it as ``celery -A specwatch.pilots.celery.worker worker``."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from celery import Celery  # type: ignore[import-untyped]
+
+from specwatch.collector.probes.celery import instrument
+
+from .guards import GUARDS, Copy
+from .plan import Settings
+
+QUEUE = "pilot"
+LOOK = 0.05
+"""Seconds between two looks for another copy."""
+
+
+def make(settings: Settings) -> Celery:
+    """The application of an experiment, with the task ``work`` and the broker's timeout and sweep set short."""
+    plan = settings.plan
+    app = Celery("pilot", broker=settings.broker, set_as_current=False)
+    app.conf.update(
+        broker_transport_options={
+            "visibility_timeout": plan.visibility_timeout,
+            # kombu 5.7 sweeps every interval × throttle seconds, by default 100.
+            "unacked_restore_interval": 1,
+            "unacked_restore_throttle": 1,
+            "global_keyprefix": settings.prefix,
+        },
+        broker_connection_retry_on_startup=True,
+        task_default_queue=QUEUE,
+        task_acks_late=plan.late_ack,
+        task_ignore_result=True,
+        worker_prefetch_multiplier=1,
+        worker_enable_remote_control=False,
+    )
+    instrument(app, execute="told")
+
+    @app.task(name="pilot.work", bind=True, max_retries=None)  # type: ignore[untyped-decorator]
+    def work(self: Any, struck: bool) -> None:
+        request = self.request
+        if request.retries < plan.retries:
+            raise self.retry(countdown=0)
+        meet = meeting(settings, request.id, request.retries) if struck else None
+        GUARDS[plan.mode](Copy(settings, request.id, request.retries, request.hostname, meet))
+
+    return app
+
+
+def meeting(settings: Settings, task: str, attempt: int) -> Callable[[], None]:
+    """What a copy calls to wait until another copy of its task has called it too, at most the plan's ``patience``.
+
+    It stands for work that takes longer than the visibility timeout. A fixed time would do that as well, and on a busy
+    machine would now and then be over before the sweep has come.
+    """
+    folder = Path(settings.directory, "copies", f"{task}.{attempt}")
+
+    def meet() -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / uuid.uuid4().hex).touch()
+        deadline = time.monotonic() + settings.plan.patience
+        while len(list(folder.iterdir())) < 2 and time.monotonic() < deadline:
+            time.sleep(LOOK)
+
+    return meet

@@ -1,0 +1,39 @@
+"""The producer, a process of its own: publishes the tasks as soon as all workers are ready, and ends."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from specwatch.collector.probes import configure
+
+from .app import LOOK, make
+from .plan import Settings
+
+READY_WAIT = 60.0
+"""Seconds within which the workers must be ready."""
+
+
+def main() -> int:
+    """Returns the exit code: 1 if the workers did not get ready."""
+    settings = Settings.from_environment()
+    plan = settings.plan
+    configure(role="producer")
+    work = make(settings).tasks["pilot.work"]
+    ready = Path(settings.directory, "ready")
+    deadline = time.monotonic() + READY_WAIT
+    while not ready.is_dir() or len(list(ready.iterdir())) < plan.workers:
+        if time.monotonic() > deadline:
+            print(f"the workers were not ready within {READY_WAIT:g} s", file=sys.stderr)
+            return 1
+        time.sleep(LOOK)
+    for number, identity in enumerate(plan.ids()):
+        struck = number < plan.struck
+        countdown = plan.countdown if struck and plan.experiment == "eta" else None
+        work.apply_async(args=[struck], task_id=identity, countdown=countdown)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
