@@ -97,6 +97,8 @@ class _Answer(msgspec.Struct):
     replay: Replay | None = None
     outcome: Outcome | None = None
     bound: str | None = None
+    explained: list[Event] | None = None
+    """Under a partial order the events that were explained; else they are the first ``reached``."""
 
 
 class _Judge:
@@ -199,7 +201,10 @@ class _Judge:
             best = next((node for node in outcome.nodes if node.hidden == outcome.hidden), None)
             steps = Way.steps(best.way) if best is not None else []
             hidden = Counter(step.action.name for step in steps if isinstance(step, Inserted))
-            return _Answer(outcome.word, outcome.at, outcome.reached, dict(hidden), whole, outcome, outcome.bound)
+            answer = _Answer(outcome.word, outcome.at, outcome.reached, dict(hidden), whole, outcome, outcome.bound)
+            if not whole.total:
+                answer.explained = whole.explained(best.cut) if best is not None else []
+            return answer
         by_key = tables.run(behaviour)
         if by_key.bound is not None:
             return _Answer("inconclusive", None, by_key.reached, by_key.coverage, bound=by_key.bound)
@@ -267,7 +272,8 @@ class _Judge:
 
     def count(self, behaviour: Behaviour, answer: _Answer) -> None:
         """Coverage, hidden steps, and what was required."""
-        for event in behaviour.events[: answer.reached]:
+        explained = behaviour.events[: answer.reached] if answer.explained is None else answer.explained
+        for event in explained:
             name = self.name_of(event)
             self.coverage[name] += 1
             self.unmet.discard(event.action)
