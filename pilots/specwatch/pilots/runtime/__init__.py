@@ -39,12 +39,16 @@ def start(
     directory.mkdir(parents=True, exist_ok=True)
     logs = logs or directory / "logs"
     with contextlib.ExitStack() as running:
-        servers = {}
         if kind == "embedded":
             from . import embedded
 
             starters = {"valkey": embedded.start_valkey, "postgres": embedded.start_postgres}
+            servers = {}
             for name in needs:
                 servers[name], process = starters[name](directory.absolute(), logs.absolute())
                 running.enter_context(process)
+        else:
+            from . import external
+
+            servers = running.enter_context(external.use(needs, urls or {}, logs.absolute()))
         yield servers

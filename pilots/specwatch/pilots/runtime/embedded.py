@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import programs
-from .errors import ServerError
+from .errors import ClientMissing, ServerError
 from .guard import Process, User, spawn
 from .servers import Server, ask_postgres, ask_valkey
 
@@ -147,7 +147,7 @@ def up(
             return _answer(what, port, process, ask), process
         except BaseException as error:
             process.stop()
-            if not isinstance(error, ServerError):
+            if not isinstance(error, ServerError) or isinstance(error, ClientMissing):
                 raise
             said = _text(log, before)
             if not (left and re.search(r"[Aa]ddress (already )?in use", said)):
@@ -162,9 +162,9 @@ def _answer(what: str, port: int, process: Process, ask: Callable[[int, Process]
     while True:
         try:
             return ask(port, process)
+        except ClientMissing:
+            raise
         except ServerError as error:
-            if error.hint:  # Not the server's fault: a client library is missing.
-                raise
             seconds = time.monotonic() - began
             # The wait for its end is the pause between two questions.
             if (code := process.wait(0.03)) is not None:

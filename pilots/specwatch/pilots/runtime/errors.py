@@ -1,4 +1,8 @@
-"""What goes wrong with servers, told for people."""
+"""What goes wrong with servers, told for people.
+
+- ``ServerError``: a server that is not there, does not come up or does not answer
+    - ``ClientMissing``: the library that would ask it is not installed
+"""
 
 from __future__ import annotations
 
@@ -22,3 +26,10 @@ class ServerError(Exception):
         where = f"{self.file}: " if self.file else ""
         hint = f"\n  hint: {self.hint}" if self.hint else ""
         return f"{where}{self.message}{hint}"
+
+
+class ClientMissing(ServerError):
+    """A client library is not installed. No wait helps against that."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(f"the client library {library} is not installed", hint=f"pip install 'specwatch[{extra}]'")

