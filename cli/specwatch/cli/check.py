@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,7 @@ def _pairs(_: click.Context, param: click.Parameter, values: tuple[str, ...]) ->
 
 @click.command("check", cls=Subcommand)
 @click.argument("target")
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.argument("logs", nargs=-1, metavar="LOG...")
 @click.option(
     "--config", metavar="CFG", help="The configuration; without it the binding's, <Module>.cfg, or Init and Next."
 )
@@ -104,10 +105,18 @@ def command(target: str, logs: tuple[str, ...], **given: Any) -> int:
 
     TARGET is a shipped name (celery), a binding (.toml) that names a spec and a config, or a spec (.tla). LOG is a
     file, a directory, a glob, - for stdin, or a run directory; gz and zst are read too. Options override the binding.
+    A run directory alone, as TARGET, is judged again as it was.
 
     Exit code 0: conforms; 1: violates or diverges; 3: inconclusive or vacuous; 4: an unreadable spec, config, binding
     or log.
     """
+    verdict = judged(target, logs, given)
+    _print(verdict, given)
+    return verdict.exit_code
+
+
+def judged(target: str, logs: Sequence[str], given: Mapping[str, Any]) -> Verdict:
+    """What ``check TARGET LOG…`` finds; ``given`` has all of its other options by name, as click parsed them."""
     began = time.monotonic()
     from specwatch.checker.api import judge, load_spec
     from specwatch.collector.assemble import collect
@@ -141,8 +150,7 @@ def command(target: str, logs: tuple[str, ...], **given: Any) -> int:
     ]
     if given["allow_inconclusive"] is not None:
         allow_inconclusive(verdict, given["allow_inconclusive"])
-    _print(verdict, given)
-    return verdict.exit_code
+    return verdict
 
 
 def allow_inconclusive(verdict: Verdict, share: Fraction) -> None:
@@ -167,7 +175,7 @@ def _refuse_unsupported(binding: Binding | None) -> None:
             raise Refused(f"hidden.{name}.when is not supported yet", file=binding.path if binding else None)
 
 
-def _bounds_not_applied(binding: Binding | None, given: dict[str, Any]) -> list[str]:
+def _bounds_not_applied(binding: Binding | None, given: Mapping[str, Any]) -> list[str]:
     """The time bounds of hidden actions: without them more is explained, which a reader must know."""
     inserted = given["hidden"]
     return [
@@ -177,7 +185,7 @@ def _bounds_not_applied(binding: Binding | None, given: dict[str, Any]) -> list[
     ]
 
 
-def _options(binding: Binding | None, given: dict[str, Any], began: float) -> Options:
+def _options(binding: Binding | None, given: Mapping[str, Any], began: float) -> Options:
     """The options of the replay: what was given, else what the binding says."""
     from specwatch.checker.api import Options
 
@@ -207,7 +215,7 @@ def _options(binding: Binding | None, given: dict[str, Any], began: float) -> Op
     )
 
 
-def _print(verdict: Verdict, given: dict[str, Any]) -> None:
+def _print(verdict: Verdict, given: Mapping[str, Any]) -> None:
     from specwatch.checker import report
     from specwatch.checker.report import text
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from . import shipped
 from .errors import Refused
 
@@ -40,27 +42,36 @@ class Job:
 def job(target: str, logs: Sequence[str], *, config: str | None, binding: str | None, format: str | None) -> Job:
     """What ``check TARGET LOG…`` means. A run directory among the logs stands for its ``events.jsonl``.
 
-    A shipped name with one run directory means that run's own spec, config and binding, so that it is judged as it was.
-    Raises ``Refused`` and the errors of the binding.
+    A run directory alone, or with a shipped name, means that run's own spec, config and binding, so that it is judged
+    as it was. Raises ``Refused``, click's ``UsageError`` where there is no log, and the errors of the binding.
     """
+    if is_run_directory(target) and not logs:
+        return _run(target, config=config, binding=binding)
+    if not logs:
+        raise click.UsageError("missing LOG: the logs to replay against TARGET (or give a run directory alone)")
     runs = [log for log in logs if is_run_directory(log)]
-    notes = [f"{run} is a run directory: its events.jsonl is the log" for run in runs]
-    if runs:
-        if len(runs) < len(logs):
-            raise Refused("a run directory and other logs cannot be judged together", file=runs[0])
-        logs = [str(Path(run) / "events.jsonl") for run in runs]
-        # The events of a run directory are native already: the binding's rules were applied when they were collected.
-        format = "native"
+    if runs and len(runs) < len(logs):
+        raise Refused("a run directory and other logs cannot be judged together", file=runs[0])
     if len(runs) == 1 and target in shipped.names() and binding is None:
-        folder = Path(runs[0])
-        notes.append(f"{target} is judged with the spec.tla, spec.cfg and binding.toml of {folder}")
-        own = Target(
-            spec=str(folder / "spec.tla"),
-            config=_config(config, folder / "spec.tla") or str(folder / "spec.cfg"),
-            binding=_load_binding(folder / "binding.toml"),
-        )
-        return Job(own, list(logs), format, notes)
-    return Job(resolve(target, config=config, binding=binding), list(logs), format, notes)
+        return _run(runs[0], config=config, binding=None)
+    if not runs:
+        return Job(resolve(target, config=config, binding=binding), list(logs), format, [])
+    # The events of a run directory are native already: the binding's rules were applied when they were collected.
+    notes = [f"{run} is a run directory: its events.jsonl is the log" for run in runs]
+    logs = [str(Path(run) / "events.jsonl") for run in runs]
+    return Job(resolve(target, config=config, binding=binding), logs, "native", notes)
+
+
+def _run(directory: str, *, config: str | None, binding: str | None) -> Job:
+    """A run directory, judged with what lies in it. The note names no path, so that it is the same wherever it lies."""
+    folder = Path(directory)
+    own = Target(
+        spec=str(folder / "spec.tla"),
+        config=_config(config, folder / "spec.tla") or str(folder / "spec.cfg"),
+        binding=_load_binding(Path(binding) if binding else folder / "binding.toml"),
+    )
+    notes = ["a run directory is judged by its events.jsonl, with its own spec.tla, spec.cfg and binding.toml"]
+    return Job(own, [str(folder / "events.jsonl")], "native", [] if config or binding else notes)
 
 
 def resolve(target: str, *, config: str | None = None, binding: str | None = None) -> Target:

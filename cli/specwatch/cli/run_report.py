@@ -1,0 +1,222 @@
+"""What ``run`` prints: the transcript, the table, ``specwatch.run/1`` and JUnit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from specwatch.checker.verdict import Finding
+
+    from .run import Row
+
+SCHEMA = "specwatch.run/1"
+
+_GUARDS = {
+    "faulty": "no guard",
+    "check-then-insert": "look for the row, then insert it",
+    "idempotent": "claim and effect in one transaction",
+}
+_EXPERIMENTS = {
+    "visibility-timeout": "late ack, and a task that works longer than the visibility timeout of {timeout} s",
+    "eta": "early ack, and a countdown of {countdown:g} s, longer than the visibility timeout of {timeout} s",
+}
+_SHOWN = 30
+"""How many events of a task that conforms are shown."""
+_FAULTS_SHOWN = 5
+"""How many tasks the text names; the JSON counts them all."""
+
+
+def document(rows: Sequence[Row], code: int) -> dict[str, Any]:
+    """The run as ``specwatch.run/1``: one row a mode."""
+    return {"schema": SCHEMA, "exit_code": code, "rows": [_row(row) for row in rows]}
+
+
+def _row(row: Row) -> dict[str, Any]:
+    prediction, outcome = row.prediction, row.outcome
+    return {
+        "broker": "celery",
+        "server": row.server,
+        "mode": row.plan.mode,
+        "experiment": row.plan.experiment,
+        "fault": None,
+        "predicted": {
+            "outcome": prediction.outcome,
+            "generated": prediction.generated,
+            "distinct": prediction.distinct,
+            "depth": prediction.depth,
+            "invariant": prediction.invariant,
+        },
+        "observed": {
+            "executions": sum(outcome.executions.values()),
+            "rows": sum(outcome.rows.values()),
+            "keys": len(outcome.keys),
+        },
+        "verdict": row.verdict.verdict,
+        "agree": not row.differences,
+        "differences": row.differences,
+        "versions": outcome.versions,
+    }
+
+
+# --- for people
+
+
+def text(rows: Sequence[Row], *, runtime: str, keep: Path | None, color: bool, quiet: bool) -> str:
+    """The transcript, mode by mode, and the table; with ``quiet`` the last line only."""
+    agree = sum(not row.differences for row in rows)
+    last = f"{agree} of {len(rows)} agree" if len(rows) > 1 else _verdict(rows[0])
+    if quiet:
+        return f"{last}\n"
+    blocks = [_head(rows[0], runtime)]
+    for row in rows:
+        blocks.extend(_mode(row, color))
+    blocks.append([*_table(rows), *([f"kept in {keep}: judge it again with `specwatch check`"] if keep else []), last])
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _head(row: Row, runtime: str) -> list[str]:
+    plan, versions = row.plan, row.outcome.versions
+    told = _EXPERIMENTS[plan.experiment].format(timeout=plan.visibility_timeout, countdown=plan.countdown)
+    clients = ", ".join(f"{name} {version}" for name, version in versions["clients"].items())
+    tasks = "1 task" if plan.tasks == 1 else f"{plan.tasks:,} tasks, {plan.struck} of them struck"
+    return [
+        f"celery, {plan.experiment}: {told}",
+        f"servers: {', '.join(versions['servers'].values())} ({runtime})",
+        f"clients: {clients}, Python {versions['python']}",
+        f"in each mode: {tasks}, {plan.workers} workers with {plan.concurrency} pool "
+        f"{'child' if plan.concurrency == 1 else 'children'}, seed {plan.seed}",
+    ]
+
+
+def _mode(row: Row, color: bool) -> list[list[str]]:
+    head = f"── {row.plan.mode}: {_GUARDS[row.plan.mode]} "
+    told, why = _story(row)
+    blocks = [[_bold(head.ljust(100, "─"), color), f"prediction  {_prediction(row)}"], told]
+    blocks.append([f"database    {_database(row)}", f"verdict     {_verdict(row)}"])
+    if why:
+        blocks.append(why)
+    if row.differences:
+        blocks.append([_red(f"does not agree: {difference}", color) for difference in row.differences[:_FAULTS_SHOWN]])
+    return [block for block in blocks if block]
+
+
+def _prediction(row: Row) -> str:
+    found = row.prediction
+    said = f"violates {found.invariant}" if found.outcome == "violates" else row.predicted
+    return f"{said}: {found.generated:,} states generated, {found.distinct:,} distinct, depth {found.depth} ({row.plan.config})"
+
+
+def _story(row: Row) -> tuple[list[str], list[str]]:
+    """What happened, as the report tells it: the timeline, and what the report says after it."""
+    from specwatch.checker.report.text import render_finding
+    from specwatch.checker.verdict import Finding
+
+    if row.verdict.findings:
+        blocks = render_finding(row.verdict.findings[0]).split("\n\n")
+        # The headline is told as the verdict, and the sentence below it says the same of the marked event.
+        return (blocks[1].split("\n") if len(blocks) > 1 else []), [line for block in blocks[2:] for line in block.split("\n")]
+    struck = [event for event in row.events if event.key == row.outcome.keys[0]] if row.outcome.keys else []
+    shown = Finding(verdict="conforms", context=list(enumerate(struck, 1))[:_SHOWN])
+    blocks = render_finding(shown).split("\n\n")
+    return (blocks[1].split("\n") if struck else []), []
+
+
+def _database(row: Row) -> str:
+    outcome = row.outcome
+    executions, rows, keys = sum(outcome.executions.values()), sum(outcome.rows.values()), len(outcome.keys)
+    told = "as many as the log tells of" if executions == rows else f"but {executions:,} executions in the log"
+    if keys == 1:
+        return f"{_count(rows, 'row')} for {_short(row, outcome.keys[0])}, {told}"
+    twice = sum(count > 1 for count in outcome.rows.values())
+    return f"{_count(rows, 'row')} for {keys:,} tasks, more than one for {twice:,} of them; {told}"
+
+
+def _verdict(row: Row) -> str:
+    verdict = row.verdict
+    first: Finding | None = next(iter(verdict.findings), None)
+    said: str = verdict.verdict
+    if first is not None and first.at is not None:
+        said += f" {first.invariant or first.action} at event {first.at}"
+    elif verdict.reason:
+        said += f": {verdict.reason}"
+    elif verdict.verdict == "conforms":
+        said += f": every event is explained, and {', '.join(verdict.invariants)} hold"
+    return f"{said}{', as predicted' if verdict.verdict == row.predicted else ''}"
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    cells = [("mode", "predicted", "states", "depth", "executions", "rows", "tasks", "verdict", "agree")]
+    for row in rows:
+        seen = _row(row)
+        numbers = (seen["predicted"]["distinct"], seen["predicted"]["depth"], *seen["observed"].values())
+        middle = tuple(f"{number:,}" for number in numbers)
+        cells.append((row.plan.mode, row.predicted, *middle, row.verdict.verdict, "yes" if seen["agree"] else "NO"))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    # Numbers stand right, words left.
+    lines = []
+    for line in cells:
+        placed = (
+            cell.rjust(width) if 2 <= place <= 6 else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        lines.append("  ".join(placed).rstrip())
+    return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _short(row: Row, key: str) -> str:
+    from specwatch.checker.report.writing import Shortener
+    from specwatch.checker.verdict import Finding
+
+    return Shortener([Finding(verdict=row.verdict.verdict, key=key)])(key)
+
+
+def _bold(line: str, color: bool) -> str:
+    return f"\x1b[1m{line}\x1b[0m" if color else line
+
+
+def _red(line: str, color: bool) -> str:
+    return f"\x1b[31m{line}\x1b[0m" if color else line
+
+
+# --- for CI
+
+
+def junit(rows: Sequence[Row], *, tolerated: str | None, all_modes: bool) -> str:
+    """A suite a mode: the cases of ``check --junit``, and whether the database, and of all modes the prediction, agree.
+
+    What was expected is no failure: in a run of all modes the predicted verdict, in a run of one what ``--expect`` names.
+    """
+    from junitparser import Failure, JUnitXml, TestCase
+
+    from specwatch.checker import report
+    from specwatch.checker.report.writing import printable
+
+    document = JUnitXml()
+    for row in rows:
+        name = f"celery.{row.plan.mode}.{row.plan.experiment}"
+        expected = row.predicted if all_modes else tolerated
+        for suite in JUnitXml.fromstring(report.render("junit", row.verdict).encode()):
+            suite.name = f"specwatch {name}"
+            for case in suite:
+                case.classname = f"specwatch.{name}"
+                if row.verdict.verdict == expected:
+                    case.result = []
+            own = {"database": [f"{key}: {told} executions, {held} rows" for key, told, held in row.outcome.disagreements]}
+            if all_modes:
+                own["prediction"] = row.differences
+            elif tolerated:
+                own[f"expect {tolerated}"] = [] if row.verdict.verdict == tolerated else [f"it is {row.verdict.verdict}"]
+            for what, wrong in own.items():
+                case = TestCase(what, classname=f"specwatch.{name}")
+                if wrong:
+                    case.result = [Failure(printable("; ".join(wrong[:_FAULTS_SHOWN])), "disagrees")]
+                suite.add_testcase(case)
+            document.add_testsuite(suite)
+    text: str = document.tostring().decode("utf-8")  # type: ignore[no-untyped-call]  # junitparser leaves it untyped
+    return f"{text}\n"
