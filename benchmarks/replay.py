@@ -1,6 +1,6 @@
 """How fast a behaviour is replayed and a model explored, and how both grow.
 
-``python benchmarks/replay.py`` prints two tables in Markdown. Times are CPU seconds of the work alone; memory is the
+``python benchmarks/replay.py`` prints three tables in Markdown. Times are CPU seconds of the work alone; memory is the
 peak of a process of its own, interpreter and spec included. The traces are those of the Celery model of TLC's table in
 docs/performance.md: random steps of Publish, Pickup and VisTimeout over so many ids, no step hidden, ids bound.
 """
@@ -19,6 +19,7 @@ from specwatch.checker.behaviour import Event
 
 CELERY = Path(__file__).parents[1] / "specs" / "celery"
 REPLAYS = ((1_000, 100), (10_000, 100), (1_000, 1_000))
+TASKS = (100, 1_000, 10_000, 100_000)
 EXPLORATIONS = (2, 3, 4, 5)
 
 
@@ -56,6 +57,33 @@ def replay(count: int, ids: int) -> str:
     return f"| {count:,} events, {ids:,} ids | {seconds:.2f} | {count / seconds:,.0f} | {_peak():.0f} |"
 
 
+def tasks_by_key(tasks: int) -> str:
+    """One row of the second table: so many tasks, each published, picked up, started, executed, done and acked."""
+    worker = {"w": "w1", "a": 0}
+    steps = {
+        "Publish": {},
+        "Pickup": {**worker, "r": False},
+        "Start": worker,
+        "Execute": worker,
+        "Done": worker,
+        "Ack": worker,
+    }
+    names = [f"{number:032x}" for number in range(tasks)]
+    events = [
+        Event(action=action, params={"t": name, **params}, key=name)
+        for first in range(0, tasks, 50)
+        for action, params in steps.items()
+        for name in names[first : first + 50]
+    ]
+    constants = {"Tasks": {"#set": names}, "Workers": {"#set": ["w1"]}}
+    spec = load_spec(CELERY / "CeleryRedis.tla", CELERY / "CeleryRedis.faulty.cfg", constants=constants)
+    began = time.process_time()
+    verdict = check(spec, events, hidden=["Publish", "Start", "Check", "Resend", "VisTimeout"])
+    seconds = time.process_time() - began
+    assert verdict.verdict == "conforms"
+    return f"| {tasks:,} tasks, {len(events):,} events | {seconds:.2f} | {len(events) / seconds:,.0f} | {_peak():.0f} |"
+
+
 def exploration(tasks: int) -> str:
     """One row of the second table."""
     spec = load_spec(CELERY / "CeleryETA.tla", CELERY / "CeleryETA.idempotent.cfg", constants={"MaxTasks": tasks})
@@ -75,18 +103,21 @@ def _peak() -> float:
 def main() -> None:
     """Each row in a process of its own, so that no peak hides another."""
     if len(sys.argv) > 1:
-        numbers = [int(argument) for argument in sys.argv[1:]]
-        print(replay(*numbers) if len(numbers) == 2 else exploration(*numbers))
+        rows = {"replay": replay, "tasks": tasks_by_key, "explore": exploration}
+        print(rows[sys.argv[1]](*map(int, sys.argv[2:])))
         return
     print("| replay | CPU s | events/s | peak MB |\n|---|---|---|---|", flush=True)
     for row in REPLAYS:
-        subprocess.run([sys.executable, __file__, *map(str, row)], check=True)
+        subprocess.run([sys.executable, __file__, "replay", *map(str, row)], check=True)
+    print("\n| separable, 5 actions hidden | CPU s | events/s | peak MB |\n|---|---|---|---|", flush=True)
+    for tasks in TASKS:
+        subprocess.run([sys.executable, __file__, "tasks", str(tasks)], check=True)
     print(
         "\n| MaxTasks | generated | distinct | depth | CPU s | generated/s | peak MB |\n|---|---|---|---|---|---|---|",
         flush=True,
     )
     for tasks in EXPLORATIONS:
-        subprocess.run([sys.executable, __file__, str(tasks)], check=True)
+        subprocess.run([sys.executable, __file__, "explore", str(tasks)], check=True)
 
 
 if __name__ == "__main__":
