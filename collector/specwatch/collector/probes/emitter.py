@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import errno
-import json
 import os
 import signal
 import stat
@@ -16,14 +15,16 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from threading import RLock
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import msgspec
+from .encoding import Json, encoded
+from .telemetry import Telemetry, trace_of
 
 ENVIRONMENT = "SPECWATCH_EVENTS"
 """The variable that names the file or directory, where ``configure`` names none."""
 
-Json = Any
+OWN = frozenset({"emitter", "boot", "pid", "host"})
+"""What stands at the end of each line: an application's further fields of these names are left out."""
 
 
 class Moment(NamedTuple):
@@ -43,17 +44,17 @@ def configure(path: str | os.PathLike[str] | None = None, *, role: str | None = 
 
     A ``path`` with a suffix (``events.jsonl``) is a file that all of them append to; any other is a directory in which
     each process has a file of its own, ``<role>-<pid>.jsonl``. It is made when the first event comes. Without ``path``
-    the environment's SPECWATCH_EVENTS holds; without either, events go to OpenTelemetry alone, or nowhere.
+    the environment's SPECWATCH_EVENTS holds; without either, or where it is empty, events go to OpenTelemetry alone, or
+    nowhere.
     ``role`` is what this process is; by default its program's name. Nothing is written yet, and nothing is raised.
     """
     global _path, _role, _emitter
-    if path is not None:
-        _path = os.fspath(path)
-        if _emitter is not None and _emitter.pid == os.getpid():
-            _emitter.stop()
-        _emitter = None
-    if role is not None:
-        _role = role
+    with _lock:
+        if path is not None:
+            stop()
+            _path, _emitter = os.fspath(path), None
+        if role is not None:
+            _role = role
 
 
 def emit(
@@ -84,29 +85,42 @@ def emit(
     Never raises.
     """
     try:
-        emitter = _current()
+        emitter = _emitter
+        if emitter is None or emitter.pid != os.getpid():
+            emitter = _current()
         if emitter.silent:
             return
-        fields = {
-            "key": key,
-            "attempt": attempt,
-            "lane": lane,
-            "run": run,
-            "until": until,
-            "state": state,
-            "before": before,
-            "expect": expect,
-            "after": after,
-            "clock": clock,
-        }
-        emitter.emit(
-            action,
-            {**params, **named} if params else named,
-            {name: value for name, value in fields.items() if value is not None},
-            extra,
-            traceparent,
-            at,
-        )
+        event: dict[str, Json]
+        if not extra:
+            event = {}
+        elif OWN.isdisjoint(extra):
+            event = {**extra}
+        else:
+            event = {name: extra[name] for name in extra if name not in OWN}
+        event["action"] = action
+        event["params"] = {**params, **named} if params else named
+        # Written out, since most events have two of them, and a loop over ten costs more than the encoding.
+        if key is not None:
+            event["key"] = key
+        if attempt is not None:
+            event["attempt"] = attempt
+        if lane is not None:
+            event["lane"] = lane
+        if run is not None:
+            event["run"] = run
+        if until is not None:
+            event["until"] = until
+        if state is not None:
+            event["state"] = state
+        if before is not None:
+            event["before"] = before
+        if expect is not None:
+            event["expect"] = expect
+        if after is not None:
+            event["after"] = after
+        if clock is not None:
+            event["clock"] = clock
+        emitter.emit(event, trace_of(traceparent), at)
     except Exception as error:
         fail(error)
 
@@ -114,13 +128,18 @@ def emit(
 def start() -> None:
     """Begin this process's events now (``EmitterStart``), and not with the first of them. Never raises."""
     try:
-        _current().start()
+        emitter = _current()
+        if not emitter.silent:
+            emitter.start()
     except Exception as error:
         fail(error)
 
 
 def stop() -> None:
-    """End this process's events (``EmitterStop``). Called at exit; a pool's child must call it. Never raises."""
+    """End this process's events (``EmitterStop``). Called at exit; a child that ends by ``os._exit`` must call it.
+
+    Never raises.
+    """
     try:
         if _emitter is not None and _emitter.pid == os.getpid():
             _emitter.stop()
@@ -143,14 +162,16 @@ def fail(error: Exception) -> None:
         raise error
     _failures += 1
     if _failures == 1:
-        import logging
+        import logging  # Only here: an application that logs has it loaded, and another does not pay for it.
 
         logging.getLogger("specwatch.probes").warning(
             "an event could not be told; further failures are only counted: %s", error, exc_info=error
         )
 
 
-def _thrown_by_a_signal(error: Exception) -> bool:
+def _thrown_by_a_signal(error: BaseException) -> bool:
+    if not isinstance(error, Exception):
+        return True  # KeyboardInterrupt, SystemExit, a greenlet's end: nothing in here raises them.
     handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()} - {None}
     traceback = error.__traceback__
     while traceback is not None:
@@ -161,10 +182,7 @@ def _thrown_by_a_signal(error: Exception) -> bool:
 
 
 class Emitter:
-    """One process's numbered events.
-
-    The lock is re-entrant, since a signal handler or a finaliser may emit in the midst of an event.
-    """
+    """One process's numbered events. Raises ``OSError`` for what cannot be written; its number is spent."""
 
     def __init__(self, path: str | None, role: str) -> None:
         self.pid = os.getpid()
@@ -173,238 +191,141 @@ class Emitter:
         self.boot_id = _boot_id()
         # A pid comes again, on one boot too: when the emitter began tells its lives apart.
         self.boot = f"{self.boot_id}.{time.monotonic_ns()}"
-        self.path = None if path is None else _file(path, role, self.pid)
+        self._telemetry = Telemetry()
+        self._file = None if path is None else _File(_file_path(path, role, self.pid))
+        # Re-entrant, since a signal handler or a finaliser may emit in the midst of an event.
+        self._lock = RLock()
         self._seq = 0
         self._stopped = False
-        self._lock = RLock()
-        self._fd: int | None = None
-        self._inode: tuple[int, int] | None = None
-        self._torn = False
         self._second = -1
         self._second_text = ""
-        self._telemetry = Telemetry()
+        self._identity = {"emitter": self.name, "boot": self.boot, "pid": self.pid, "host": self.host}
+        # The same for all lines, and so encoded once.
+        self._end = b"," + encoded(self._identity)[1:] + b"\n"
 
     @property
     def silent(self) -> bool:
         """Whether there is no one to tell."""
-        return self.path is None and self._telemetry.logger() is None
+        return self._file is None and self._telemetry.logger() is None
 
     def start(self) -> None:
-        """Number 1, if it was not given yet."""
-        if self._seq == 0 and not self.silent:
-            self._emit("EmitterStart", {}, {"lane": "emitter"}, self._birth(), None, None)
+        """Give number 1 to ``EmitterStart``, if it was not given yet."""
+        with self._lock:
+            if self._seq == 0:
+                birth = {"boot_id": self.boot_id, "program": _program(), "python": sys.version.split()[0]}
+                self._tell({"action": "EmitterStart", "params": {}, "lane": "emitter", **birth}, {}, None)
 
-    def emit(
-        self,
-        action: str,
-        params: Mapping[str, Json],
-        fields: Mapping[str, Json],
-        extra: Mapping[str, Json] | None,
-        traceparent: str | None,
-        at: Moment | None,
-    ) -> None:
-        """Number, stamp and write an event."""
+    def emit(self, event: dict[str, Json], trace: Mapping[str, str], at: Moment | None) -> None:
+        """Number, stamp and write an event, which is changed by that."""
         if self._seq == 0:
             self.start()
-        self._emit(action, params, fields, extra, traceparent, at)
+        self._tell(event, trace, at)
         if self._stopped:
-            # What finalisers tell while the interpreter exits comes after the stop, which must be last.
-            self._emit("EmitterStop", {}, {"lane": "emitter"}, None, None, None)
+            # What finalisers tell while the interpreter exits comes after the stop, and the stop is the last number.
+            self._tell({"action": "EmitterStop", "params": {}, "lane": "emitter"}, {}, None)
 
     def stop(self) -> None:
-        """The last number. Nothing, if there was no first."""
-        if self._seq and not self._stopped:
-            self._stopped = True
-            self._emit("EmitterStop", {}, {"lane": "emitter"}, None, None, None)
-
-    def _birth(self) -> dict[str, Json]:
-        return {"boot_id": self.boot_id, "program": _program(), "python": sys.version.split()[0]}
-
-    def _emit(
-        self,
-        action: str,
-        params: Mapping[str, Json],
-        fields: Mapping[str, Json],
-        extra: Mapping[str, Json] | None,
-        traceparent: str | None,
-        at: Moment | None,
-    ) -> None:
-        trace = _trace(traceparent)
+        """Give the last number to ``EmitterStop``; nothing, if there was no first."""
         with self._lock:
-            if at is None:
-                at = Moment(time.time_ns(), time.monotonic_ns())
-            # The number is spent even if the event cannot be told: the gap shows that one is missing.
+            if self._seq and not self._stopped:
+                self._stopped = True
+                self._tell({"action": "EmitterStop", "params": {}, "lane": "emitter"}, {}, None)
+
+    def release(self) -> None:
+        """In a forked child: let go of the parent's file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _tell(self, event: dict[str, Json], trace: Mapping[str, str], at: Moment | None) -> None:
+        with self._lock:
+            nanoseconds, monotonic = at or (time.time_ns(), time.monotonic_ns())
+            # Spent even if the event cannot be told: the hole shows that one is missing.
             self._seq += 1
-            event: dict[str, Json] = {
-                **(extra or {}),
-                "action": action,
-                "params": params,
-                **fields,
-                "emitter": self.name,
-                "seq": self._seq,
-                "time": self._rfc3339(at.time),
-                "boot": self.boot,
-                "monotonic": at.monotonic,
-                "pid": self.pid,
-                "host": self.host,
-                **trace,
-            }
-            if self.path is not None:
-                self._append(_encoded(event))
-        self._telemetry.emit(event, at)
+            event["seq"] = self._seq
+            event["time"] = self._rfc3339(nanoseconds)
+            event["monotonic"] = monotonic
+            if trace:
+                event |= trace
+            if self._file is not None:
+                try:
+                    self._file.append(encoded(event)[:-1] + self._end)
+                except BaseException as error:
+                    if _thrown_by_a_signal(error):
+                        # Before or after the write, no one knows. Of two equal records one is a duplicate; a missing
+                        # one is a hole in the numbers.
+                        self._file.append(encoded(event)[:-1] + self._end)
+                    raise
+        if self._telemetry.logger() is not None:
+            self._telemetry.emit(event | self._identity, nanoseconds)
 
     def _rfc3339(self, nanoseconds: int) -> str:
         second, rest = divmod(nanoseconds, 1_000_000_000)
         if second != self._second:
-            self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(second))
             self._second = second
-        return f"{self._second_text}.{rest:09d}Z"
+        return f"{self._second_text}{rest:09}Z"
 
-    def _append(self, line: bytes) -> None:
-        if self._fd is None or not self._is_ours(self._fd):
+
+class _File:
+    """A file that lines are appended to, by one ``write`` each. It is opened, and made, when the first one comes."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = -1
+        self._identity: tuple[int, int] | None = None
+        self._torn = False
+
+    def append(self, line: bytes) -> None:
+        """Write a line. Raises ``OSError``; a part of the line that was written then is a line of its own."""
+        if not self._is_open():
             self._open()
-        assert self._fd is not None, "opening raises where it fails"
         if self._torn:
             line = b"\n" + line
-        written = False
-        try:
-            count = os.write(self._fd, line)
-            written = True
-        except OSError:
-            raise
-        except BaseException:
-            # Thrown in by a signal handler, before or after the write: of two equal records one is a duplicate, while
-            # a missing one is a hole in the numbers.
-            if not written:
-                os.write(self._fd, line)
-            raise
+        count = os.write(self._fd, line)
         self._torn = count < len(line)
         if self._torn:
             raise OSError(errno.ENOSPC, f"only {count} of {len(line)} bytes were written", self.path)
 
-    def _is_ours(self, fd: int) -> bool:
-        """Whether the descriptor is still this file: a program that closes what it does not know may have reused it."""
+    def close(self) -> None:
+        """Close the descriptor, if it is still this file's."""
+        if self._is_open():
+            os.close(self._fd)
+        self._fd = -1
+
+    def _is_open(self) -> bool:
+        # A program that closes descriptors which it does not know may have made another one of this number, a socket:
+        # what is written there would break the application.
         try:
-            found = os.fstat(fd)
+            found = os.fstat(self._fd)
         except OSError:
             return False
-        return (found.st_dev, found.st_ino) == self._inode
+        return (found.st_dev, found.st_ino) == self._identity
 
     def _open(self) -> None:
-        assert self.path is not None, "only what has a path is written"
-        self._fd = None
-        os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)  # noqa: PTH103, PTH120 (pathlib costs 5 ms)
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)  # noqa: PTH103, PTH120 (see _file_path)
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY, 0o666)
         found = os.fstat(fd)
-        self._inode = (found.st_dev, found.st_ino)
+        self._fd, self._identity = fd, (found.st_dev, found.st_ino)
         if stat.S_ISREG(found.st_mode) and found.st_size:
-            # Another process of this pid may have died, or the disk been full, in the midst of a line.
+            # An earlier process of this pid may have died in the midst of a line.
             self._torn = os.pread(fd, 1, found.st_size - 1) != b"\n"
-        self._fd = fd
-
-    def forget(self) -> None:
-        """In a forked child: let go of the parent's file."""
-        fd, self._fd = self._fd, None
-        if fd is not None and self._is_ours(fd):
-            os.close(fd)
 
 
-class Telemetry:
-    """Events as OpenTelemetry log records, as soon as the application has configured a provider for these.
-
-    Libraries depend on the API alone, and an application without it pays nothing: nothing is imported here.
-    """
-
-    def __init__(self) -> None:
-        self._provider: Any = None
-        self._logger: Any = None
-
-    def logger(self) -> Any:
-        """The logger of the provider that is configured now, or None."""
-        api = sys.modules.get("opentelemetry._logs")
-        if api is None:
-            return None
-        provider = api.get_logger_provider()
-        if provider is not self._provider:
-            self._provider = provider
-            proxy = getattr(sys.modules.get("opentelemetry._logs._internal"), "ProxyLoggerProvider", ())
-            unset = isinstance(provider, (api.NoOpLoggerProvider, proxy))
-            self._logger = None if unset else provider.get_logger("specwatch.probes")
-        return self._logger
-
-    def emit(self, event: Mapping[str, Json], at: Moment) -> None:
-        """Send a record with ``event_name`` ``specwatch.<Action>`` and the event's fields as attributes."""
-        logger = self.logger()
-        if logger is None:
-            return
-        attributes: dict[str, Json] = {}
-        for name, value in event.items():
-            if name == "params":
-                attributes |= {f"specwatch.params.{param}": _attribute(given) for param, given in value.items()}
-            elif name not in ("time", "trace_id", "span_id"):
-                attributes[f"specwatch.{name}"] = _attribute(value)
-        logger.emit(
-            timestamp=at.time,
-            observed_timestamp=at.time,
-            event_name=f"specwatch.{event['action']}",
-            body=event["action"],
-            attributes=attributes,
-            **_context(event),
-        )
-
-
-def _attribute(value: Json) -> str | bool | int | float:
-    return value if isinstance(value, (str, bool, int, float)) else _encoded(value).decode().rstrip("\n")
-
-
-def _context(event: Mapping[str, Json]) -> dict[str, Any]:
-    """The trace context that came with a message, for a record that is emitted outside any span."""
-    trace = sys.modules.get("opentelemetry.trace")
-    if trace is None or "trace_id" not in event or trace.get_current_span().get_span_context().is_valid:
-        return {}
-    parent = trace.SpanContext(int(event["trace_id"], 16), int(event["span_id"], 16), is_remote=True)
-    return {"context": trace.set_span_in_context(trace.NonRecordingSpan(parent))}
-
-
-def _trace(traceparent: str | None) -> dict[str, str]:
-    trace = sys.modules.get("opentelemetry.trace")
-    if trace is not None:
-        context = trace.get_current_span().get_span_context()
-        if context.is_valid:
-            return {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
-    if isinstance(traceparent, str):
-        parts = traceparent.split("-")
-        if len(parts) >= 4 and len(parts[1]) == 32 and len(parts[2]) == 16:
-            return {"trace_id": parts[1], "span_id": parts[2]}
-    return {}
-
-
-def _encoded(value: Json) -> bytes:
-    try:
-        return msgspec.json.encode(value, enc_hook=_shown) + b"\n"
-    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):
-        # Integers beyond 64 bits, keys of odd types, lone surrogates.
-        return json.dumps(value, default=_shown, ensure_ascii=False, skipkeys=True).encode(errors="replace") + b"\n"
-
-
-def _shown(value: object) -> str:
-    return str(value)
-
-
-def _file(path: str, role: str, pid: int) -> str:
-    if os.path.splitext(path)[1] and not os.path.isdir(path):  # noqa: PTH112, PTH122 (pathlib costs 5 ms)
-        return os.path.abspath(path)  # noqa: PTH100
-    # Absolute, since a program may change its directory before a child begins.
+def _file_path(path: str, role: str, pid: int) -> str:
+    # Absolute, since a program may change its directory before a child begins. By os.path, since pathlib would double
+    # what importing this module costs.
+    path = os.path.abspath(path)  # noqa: PTH100
+    if os.path.splitext(path)[1] and not os.path.isdir(path):  # noqa: PTH112, PTH122
+        return path
     safe = "".join(letter if letter.isalnum() or letter in "._-@" else "_" for letter in role)
-    return os.path.join(os.path.abspath(path), f"{safe or 'process'}-{pid}.jsonl")  # noqa: PTH100, PTH118
+    return os.path.join(path, f"{safe or 'process'}-{pid}.jsonl")  # noqa: PTH118
 
 
 def _program() -> str:
-    path = sys.argv[0] if getattr(sys, "argv", None) else ""
-    folder, name = os.path.split(path)
+    folder, name = os.path.split(sys.argv[0] if getattr(sys, "argv", None) else "")
     if name == "__main__.py":
         name = os.path.basename(folder)  # noqa: PTH119
-    return name if name not in ("", "-c", "-m") else "python"
+    return name if name not in ("", "-", "-c", "-m") else "python"
 
 
 def _boot_id() -> str:
@@ -416,6 +337,7 @@ def _boot_id() -> str:
         return f"boot-{round(time.time() - time.monotonic())}"
 
 
+_lock = RLock()
 _path: str | None = None
 _role: str | None = None
 _emitter: Emitter | None = None
@@ -424,17 +346,21 @@ _failures = 0
 
 def _current() -> Emitter:
     global _emitter
+    # The pid is asked for too, since a fork below Python runs no hooks.
     if _emitter is None or _emitter.pid != os.getpid():
-        path = _path if _path is not None else os.environ.get(ENVIRONMENT) or None
-        _emitter = Emitter(path, _role or _program())
+        with _lock:
+            if _emitter is None or _emitter.pid != os.getpid():
+                path = os.environ.get(ENVIRONMENT) if _path is None else _path
+                _emitter = Emitter(path or None, _role or _program())
     return _emitter
 
 
 def _in_forked_child() -> None:
-    global _emitter, _failures
-    if _emitter is not None:
-        _emitter.forget()
-    _emitter, _failures = None, 0
+    global _emitter, _failures, _lock
+    _lock = RLock()  # Another thread of the parent may have held it.
+    emitter, _emitter, _failures = _emitter, None, 0
+    if emitter is not None:
+        emitter.release()
 
 
 os.register_at_fork(after_in_child=_in_forked_child)
