@@ -89,7 +89,7 @@ def start_postgres(directory: Path, logs: Path) -> tuple[Server, Process]:
         def prepare() -> None:
             home.mkdir(mode=0o755)
             if copied:
-                copy_program(program.path.parent.parent, home / "program")
+                copy_program(program.path, home / "program")
             data.mkdir(mode=0o700)
             secret.touch(mode=0o600)
             secret.write_text(password, encoding="ascii")
@@ -97,7 +97,7 @@ def start_postgres(directory: Path, logs: Path) -> tuple[Server, Process]:
                 for path in (home, data, secret):
                     os.chown(path, user.uid, user.gid)
 
-        folder = home / "program" / "bin" if copied else program.path.parent
+        folder = copied_to(program.path, home / "program") if copied else program.path.parent
         # No socket file, no shared memory under a name, nothing kept safe: all of it ends with the run.
         settings = {
             "listen_addresses": "127.0.0.1",
@@ -160,15 +160,16 @@ def up(
 def _answer(what: str, port: int, process: Process, ask: Callable[[int, Process], Server]) -> Server:
     began = time.monotonic()
     while True:
+        # The wait for its end is the pause between two questions too.
+        code = process.wait(0.03)
+        seconds = time.monotonic() - began
+        if code is not None:
+            raise ServerError(f"{what} did not come up: {_ending(code)} after {seconds:.1f} s")
         try:
             return ask(port, process)
         except ClientMissing:
             raise
         except ServerError as error:
-            seconds = time.monotonic() - began
-            # The wait for its end is the pause between two questions.
-            if (code := process.wait(0.03)) is not None:
-                raise ServerError(f"{what} did not come up: {_ending(code)} after {seconds:.1f} s") from None
             if seconds > START_WAIT:
                 raise ServerError(f"{what} did not come up within {START_WAIT:.0f} s: {error.message}") from None
 
@@ -213,13 +214,26 @@ def open_to_all(directory: Path) -> bool:
     return all(path.stat().st_mode & stat.S_IXOTH for path in (directory, *directory.parents))
 
 
-def copy_program(tree: Path, to: Path) -> None:
-    """Copy an installation of PostgreSQL, as far as a server needs it, so that every user may run it."""
-    for name in ("initdb", "postgres"):
-        (to / "bin").mkdir(parents=True, exist_ok=True)
-        shutil.copy(tree / "bin" / name, to / "bin" / name)
-    for folder in ("lib", "share"):
-        shutil.copytree(tree / folder, to / folder, ignore=shutil.ignore_patterns("pgxs", "pkgconfig", "doc", "man"))
+def copied_to(postgres: Path, folder: Path) -> Path:
+    """Where ``copy_program`` puts the programs of an installation, whose ``postgres`` is given."""
+    return folder.joinpath(*postgres.parts[-4:-1])
+
+
+def copy_program(postgres: Path, folder: Path) -> None:
+    """Copy an installation of PostgreSQL, as far as a server needs it, so that every user may run it.
+
+    Programs find their files by the way from themselves to them, in a wheel also ``PACKAGE.libs`` beside the package.
+    """
+    tree, bin_folder = postgres.parent.parent, copied_to(postgres, folder)
+    bin_folder.mkdir(parents=True)
+    for program in (postgres, postgres.with_name("initdb")):
+        shutil.copy(program, bin_folder)
+    for part in ("lib", "share"):
+        ignored = shutil.ignore_patterns("pgxs", "pkgconfig", "doc", "man")
+        shutil.copytree(tree / part, bin_folder.with_name(part), ignore=ignored)
+    libraries = tree.parent.with_name(f"{tree.parent.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, folder / libraries.name)
 
 
 def _new_folder(directory: Path, what: str) -> Path:
