@@ -196,6 +196,8 @@ class Evaluator:
         self._known: dict[str, Value] = {}
         self._constant_level: dict[str, bool] = {}
         self._plain: dict[tree.Node, bool] = {}
+        self._unchanged_names: dict[tree.Node, list[str]] = {}
+        self._core_of: dict[tree.Node, Callable[[tuple[tree.Expression, ...], Environment, Step], Value]] = {}
         self._values: dict[type, Callable[[Any, Environment, Step], Value]] = {
             tree.Number: lambda node, env, step: node.value,
             tree.String: lambda node, env, step: node.value,
@@ -401,19 +403,24 @@ class Evaluator:
         return known
 
     def _apply(self, node: tree.Apply, environment: Environment, step: Step) -> Value:
+        core = self._core_of.get(node)
+        if core is not None:
+            return core(node.arguments, environment, step)
         name = node.operator.name
-        arguments = node.arguments
         if name in environment:
             return self._call(environment[name], node, environment, step)
         name = self.replaced.get(name, name)
         definition = self.program.definitions.get(name)
         if definition is not None:
             if isinstance(definition, tree.Definition):
-                return self.value(definition.body, self._arguments(definition.parameters, arguments, environment), step)
+                inner = self._arguments(definition.parameters, node.arguments, environment)
+                return self.value(definition.body, inner, step)
             raise TlaEvaluationError(f"{name} is a function: apply it with [ ], not with ( )", node.span)
         core = self._core.get(name)
         if core is not None:
-            return core(arguments, environment, step)
+            # No parameter and no definition can have the name of such an operator: this node means it for good.
+            self._core_of[node] = core
+            return core(node.arguments, environment, step)
         builtin = self.program.builtins.get(name)
         if builtin is not None:
             return self._call(builtin, node, environment, step)
@@ -662,6 +669,10 @@ class Evaluator:
 
     def _field(self, node: tree.Field, environment: Environment, step: Step) -> Value:
         record = concrete(self.value(node.record, environment, step))
+        if type(record) is Map:
+            found = record.get(node.name)
+            if found is not None:  # no TLA+ value is None
+                return found
         if not is_record(record):
             raise ValueProblem(
                 f"the field {node.name} is read from {kind_in_words(record)}, and only a record has fields"
@@ -1035,7 +1046,14 @@ class Evaluator:
         return None
 
     def _steps_unchanged(self, node: tree.Expression, environment: Environment, step: Step) -> Iterator[Step]:
-        names = self._variables(node, environment)
+        names = self._unchanged_names.get(node)
+        if names is None:
+            names = self._variables(node, {})
+            if names is not None:
+                # What means variables without an environment means them in every one: nothing may shadow a variable.
+                self._unchanged_names[node] = names
+            else:
+                names = self._variables(node, environment)
         if names is None:
             return iter((step,)) if self._unchanged((node,), environment, step) is TRUE else iter(())
         if step.after is None:

@@ -340,10 +340,13 @@ def _listable(value: SetValue) -> SetValue:
     return value
 
 
+_CANONICAL = frozenset({Boolean, int, str, ModelValue, tuple, Map, frozenset})
+
+
 def concrete(value: Value) -> Value:
-    """The canonical form of a value that may be a rule: listed sets and functions; infinite ones are returned as they
-    are.
-    """
+    """The canonical form of a value that may be a rule: what is finite is listed, infinite sets stay as they are."""
+    if type(value) in _CANONICAL:
+        return value
     if isinstance(value, SetValue):
         return frozenset(_listable(value).listed()) if value.finite else value
     if type(value) is LazyFunction:
