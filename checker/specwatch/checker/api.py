@@ -14,10 +14,10 @@ import msgspec
 from .behaviour import Behaviour, Event, Ledger, Loss, Order, Scope, Start
 from .bounds import Bounds
 from .explain import explain
-from .replay import Inserted, Outcome, Replay, Rules, Way
+from .replay import Inserted, Node, Outcome, Replay, Rules, Way
 from .slicing import Coupled, separable
 from .spec import Action, Spec, load_spec
-from .tables import KeyReplay, last_events
+from .tables import KeyReplay, added, last_events, negative
 from .tla.errors import TlaConfigError
 from .verdict import EXIT_CODES, Behaviours, Explanation, Finding, Kind, SpecUsed, Verdict, Word, worst
 
@@ -97,6 +97,8 @@ class _Answer(msgspec.Struct):
     replay: Replay | None = None
     outcome: Outcome | None = None
     bound: str | None = None
+    key: Json = None
+    """The key that failed, where the behaviour was replayed key by key."""
     explained: list[Event] | None = None
     """Under a partial order the events that were explained; else they are the first ``reached``."""
 
@@ -198,10 +200,9 @@ class _Judge:
         tables = self.tables(rules)
         if tables is None or not tables.suits(behaviour):
             outcome = whole.run()
-            best = next((node for node in outcome.nodes if node.hidden == outcome.hidden), None)
-            steps = Way.steps(best.way) if best is not None else []
-            hidden = Counter(step.action.name for step in steps if isinstance(step, Inserted))
-            answer = _Answer(outcome.word, outcome.at, outcome.reached, dict(hidden), whole, outcome, outcome.bound)
+            best = _best(outcome)
+            hidden = _inserted(best)
+            answer = _Answer(outcome.word, outcome.at, outcome.reached, hidden, whole, outcome, outcome.bound)
             if not whole.total:
                 answer.explained = whole.explained(best.cut) if best is not None else []
             return answer
@@ -217,7 +218,13 @@ class _Judge:
         outcome = replay.run()
         if outcome.word == "inconclusive":
             return _Answer("inconclusive", None, by_key.failed - 1, by_key.coverage, bound=outcome.bound)
-        return _Answer(outcome.word, by_key.failed, by_key.failed, by_key.coverage, replay, outcome)
+        hidden = by_key.coverage
+        if outcome.word == "violates":
+            # This key's part breaks the path of the whole, so that no other key's need be good.
+            before = tables.run(Behaviour(events=events[:-1])).coverage
+            own = _inserted(_best(outcome))
+            hidden = dict(added(hidden.items(), negative(before.items()), own.items(), by_key.others))
+        return _Answer(outcome.word, by_key.failed, by_key.failed, hidden, replay, outcome)
 
     def tables(self, rules: Rules) -> KeyReplay | None:
         """The tables for these rules; None where the spec is not separable."""
@@ -232,14 +239,14 @@ class _Judge:
         """The finding of one behaviour; None where it conforms."""
         if answer.word == "vacuous":
             return Finding(verdict="vacuous", reason="no-events: the behaviour has no events")
-        loss = min(behaviour.losses, key=lambda loss: loss.settled, default=None)
         if answer.word == "inconclusive":
             self.ledger.bounds.append(answer.bound or "")
             return self.undecided_finding(
                 f"bound: {answer.bound}, after event {answer.reached:,} of {len(behaviour.events):,}", answer
             )
-        if loss is not None and (answer.at is None or answer.at > loss.settled):
-            return self.undecided_finding(_lost(behaviour.losses), answer)
+        losses = [loss for loss in behaviour.losses if answer.touched_by(loss)]
+        if losses:
+            return self.undecided_finding(_lost(losses), answer)
         if answer.replay is not None and answer.outcome is not None and answer.word != "conforms":
             return explain(answer.replay.spec, answer.replay.behaviour, answer.replay, answer.outcome)
         unfinished = self.unfinished(behaviour)
@@ -331,6 +338,17 @@ class _Judge:
         found.extend(f"not checked: {what}" for what in spec.unchecked)
         found.extend(spec.warnings)
         return found
+
+
+def _best(outcome: Outcome) -> Node | None:
+    """A node with the fewest hidden steps."""
+    return next((node for node in outcome.nodes if node.hidden == outcome.hidden), None)
+
+
+def _inserted(node: Node | None) -> dict[str, int]:
+    """The hidden steps on the way to a node, by action."""
+    steps = Way.steps(node.way) if node is not None else []
+    return dict(Counter(step.action.name for step in steps if isinstance(step, Inserted)))
 
 
 def _lost(losses: Sequence[Loss]) -> str:

@@ -62,9 +62,8 @@ class KeyOutcome:
     """The number of that event in the behaviour, from 1."""
     key: Json = None
     reached: int = 0
-    hidden: int = 0
-    others: int = 0
-    """What the paths of the other keys may save in hidden steps if they need not be good: 0 or less."""
+    others: Counts = ()
+    """What the other keys' paths with the fewest hidden steps have less of these, if they need not be good."""
     coverage: dict[str, int] = field(default_factory=dict)
     """Hidden steps by action, on the paths with the fewest of them."""
     bound: str | None = None
@@ -157,7 +156,7 @@ class KeyReplay:
                 move = self.move(frontier, event, key, number)
                 if move.target is None:
                     outcome.failed, outcome.key = number, key
-                    outcome.others = sum(self._least(other) for name, other in at.items() if name != key)
+                    outcome.others = added(*(self._least(other) for name, other in at.items() if name != key))
                     break
                 at[key] = move.target
                 for action, steps in move.counts:
@@ -166,12 +165,11 @@ class KeyReplay:
         except BoundReached as bound:
             outcome.bound = str(bound)
         outcome.coverage = {action: steps for action, steps in counts.items() if steps}
-        outcome.hidden = sum(counts.values())
         return outcome
 
-    def _least(self, frontier: int) -> int:
-        """The fewest hidden steps of a frontier's paths, broken ones too, relative to the cheapest good one."""
-        return min(end.hidden for end in self._frontiers[frontier])
+    def _least(self, frontier: int) -> Counts:
+        """The hidden steps of a frontier's cheapest path, be it broken, relative to the cheapest good one."""
+        return min(self._frontiers[frontier], key=lambda end: end.hidden).counts
 
     def move(self, frontier: int, event: Event, key: Json, number: int) -> _Move:
         """The row of the table, computed where it is not there yet."""
@@ -210,7 +208,9 @@ class KeyReplay:
             return _Move(None)
         found = [_End(node.state, node.broken, self._counted(node, ends)) for node in reached]
         base = min((end for end in found if not end.broken), key=lambda end: end.hidden).counts
-        return _Move(self._number(tuple(_End(end.state, end.broken, _minus(end.counts, base)) for end in found)), base)
+        return _Move(
+            self._number(tuple(_End(end.state, end.broken, added(end.counts, negative(base))) for end in found)), base
+        )
 
     def _renamed(self, seen: dict[str, Json] | None) -> dict[str, Json] | None:
         if seen is None:
@@ -237,11 +237,18 @@ class KeyReplay:
         return number
 
 
-def _minus(counts: Counts, base: Counts) -> Counts:
-    difference = dict(counts)
-    for action, number in base:
-        difference[action] = difference.get(action, 0) - number
-    return _sorted(difference)
+def added(*several: Iterable[tuple[str, int]]) -> Counts:
+    """The sum of counts, by action."""
+    total: dict[str, int] = {}
+    for counts in several:
+        for action, number in counts:
+            total[action] = total.get(action, 0) + number
+    return _sorted(total)
+
+
+def negative(counts: Iterable[tuple[str, int]]) -> Counts:
+    """Counts to be taken away."""
+    return tuple((action, -number) for action, number in counts)
 
 
 def _sorted(counts: dict[str, int]) -> Counts:
