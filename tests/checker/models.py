@@ -357,6 +357,45 @@ def twins(config: str, starts: tuple[int, ...]) -> Model:
     )
 
 
+class Shelf(NamedTuple):
+    place: Fn
+    runs: Fn
+
+
+def shelf() -> Model:
+    tasks = ("t1", "t2")
+    moves = {
+        "Publish": ("away", "ready"),
+        "Pickup": ("ready", "busy"),
+        "Timeout": ("busy", "ready"),
+        "Ack": ("busy", "away"),
+    }
+
+    def steps(s: Shelf) -> Iterator[Step]:
+        for t in tasks:
+            for action, (start, to) in moves.items():
+                if s.place[t] == start:
+                    yield action, {"t": t}, s._replace(place=s.place.but(t, to))
+            if s.runs[t] > 0:
+                yield "Undo", {"t": t}, s._replace(runs=s.runs.but(t, s.runs[t] - 1))
+            for n in (1, 2):
+                if s.place[t] == "busy" and s.runs[t] + n < 4:
+                    yield "Execute", {"t": t, "n": n}, s._replace(runs=s.runs.but(t, s.runs[t] + n))
+
+    return Model(
+        spec=str(OWN / "Shelf.tla"),
+        config=str(OWN / "Shelf.two.cfg"),
+        variables=Shelf._fields,
+        initial=[Shelf(Fn.of(dict.fromkeys(tasks, "away")), Fn.of(dict.fromkeys(tasks, 0)))],
+        steps=steps,
+        invariants={
+            "Once": lambda s: all(s.runs[t] <= 1 for t in tasks),
+            "Fresh": lambda s: all(s.place[t] != "ready" or s.runs[t] == 0 for t in tasks),
+        },
+        parameters={**dict.fromkeys([*moves, "Undo"], ("t",)), "Execute": ("t", "n")},
+    )
+
+
 MODELS: dict[tuple[str, str], Model] = {
     ("VisQueue", "late"): vis_queue("late", claim=False, invariants=("NoDoubleExecution", "AckedWasExecuted")),
     ("VisQueue", "claim"): vis_queue("claim", claim=True, invariants=("NoDoubleExecution", "AckedWasExecuted")),
@@ -374,6 +413,7 @@ MODELS: dict[tuple[str, str], Model] = {
     ("Conn", "order"): conn("order", ("InOrder",)),
     ("CeleryETA", "faulty"): celery_eta("faulty", idempotent=False),
     ("CeleryETA", "idempotent"): celery_eta("idempotent", idempotent=True),
+    ("Shelf", "two"): shelf(),
     ("Twins", "one"): twins("one", (0,)),
     ("Twins", "three"): twins("three", (0, 1, 2)),
 }
