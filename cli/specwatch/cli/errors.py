@@ -57,17 +57,17 @@ def report(error: Exception, *, as_json: bool) -> int:
     return EXIT_CODE
 
 
-def _is_told(error: Exception) -> bool:
-    """Whether an error was made for people, with file, line, column, message and hint."""
-    from specwatch.checker.tla.errors import TlaError
-    from specwatch.collector.errors import CollectorError
+_TOLD = ("file", "line", "column", "message", "hint")
 
-    return isinstance(error, (Refused, TlaError, CollectorError))
+
+def _is_told(error: Exception) -> bool:
+    """Whether an error was made for people. Each room has a type of its own for these, with the same fields."""
+    return all(hasattr(error, name) for name in _TOLD)
 
 
 def _row(error: Exception) -> dict[str, Any]:
     if _is_told(error):
-        row = {name: getattr(error, name) for name in ("file", "line", "column", "message", "hint")}
+        row = {name: getattr(error, name) for name in _TOLD}
         values = getattr(error, "values", None)
         return {**row, "values": values} if values else row
     file = (

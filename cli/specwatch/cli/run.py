@@ -182,6 +182,8 @@ def _run(plans: list[Plan], keep: Path | None, given: Mapping[str, Any]) -> list
         for own, one in zip(plans, running, strict=True):
             say(f"{own.mode}: waiting until every copy is done with")
             one.settle()
+        for one in running:
+            one.wind_down()
         for own, one in zip(plans, running, strict=True):
             say(f"{own.mode}: stopping the workers, counting rows")
             outcomes.append(one.finish(shipped.specs_folder() / "celery"))

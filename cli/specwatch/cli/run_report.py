@@ -72,7 +72,8 @@ def text(rows: Sequence[Row], *, runtime: str, keep: Path | None, color: bool, q
     blocks = [_head(rows[0], runtime)]
     for row in rows:
         blocks.extend(_mode(row, color))
-    blocks.append([*_table(rows), *([f"kept in {keep}: judge it again with `specwatch check`"] if keep else []), last])
+    kept = [f"judge it again: specwatch check {row.outcome.directory}" for row in rows if keep]
+    blocks.append([*_table(rows), *kept, last])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 

@@ -1,13 +1,17 @@
-"""What goes wrong with a pilot, told for people."""
+"""What goes wrong in a run, told for people.
+
+- ``PilotError``: an experiment that could not be made: a worker that does not start, a producer that fails
+    - ``runtime.ServerError``: a server that is not there, does not come up or does not answer
+"""
 
 from __future__ import annotations
 
 
 class PilotError(Exception):
-    """An experiment that could not be made: a worker that does not start, a client library that is not there.
+    """A run that cannot be made.
 
     Has the fields of the other errors for people (``file``, ``line``, ``column``, ``message``, ``hint``), so that a
-    command reports it as it reports them. ``file`` is the log that says more.
+    command reports it as it reports them. ``file`` is the log that says more, where there is one.
     """
 
     def __init__(self, message: str, *, file: str | None = None, hint: str | None = None) -> None:

@@ -31,7 +31,7 @@ CLIENTS = ("celery", "kombu", "redis", "psycopg")
 LOOK = 0.2
 """Seconds between two looks at the events and the broker."""
 DEADLINE = 60.0
-"""Seconds from the start of the workers within which all must have been done, and one more for each ten tasks."""
+"""Seconds within which all must have been done, and one more for each ten tasks."""
 STOP_WAIT = 10.0
 """Seconds for a worker's warm shutdown."""
 
@@ -95,7 +95,6 @@ class Experiment:
         """What was emitted so far; ``look`` adds to it."""
         self.unsettled: str | None = None
         self._trail = Trail(self.raw)
-        self._deadline = 0.0
 
     def __enter__(self) -> Experiment:
         self.raw.mkdir(parents=True)
@@ -122,7 +121,6 @@ class Experiment:
             app = ["-m", "celery", "-A", f"{__package__}.worker", "worker"]
             self.workers[f"{name}@{platform.node()}"] = self._spawn(name, [*app, *options, *quiet])
         self.producer = self._spawn("producer", ["-m", f"{__package__}.publish"])
-        self._deadline = time.monotonic() + DEADLINE + self.plan.tasks / 10
 
     def _spawn(self, name: str, arguments: Sequence[str]) -> guard.Process:
         # Celery reads some of its settings from the environment, and prefers them to the application's.
@@ -156,6 +154,7 @@ class Experiment:
         A worker that has died takes its copies with it. Raises ``PilotError`` if no worker is left, or the producer failed.
         """
         broker = connect_valkey(self.settings.broker)
+        deadline = time.monotonic() + DEADLINE + self.plan.tasks / 10
         quiet = False
         try:
             while True:
@@ -163,7 +162,7 @@ class Experiment:
                 # Between the queue and the worker's account a message is in neither: one look does not prove much.
                 if open_ is None and quiet:
                     return
-                if time.monotonic() > self._deadline:
+                if time.monotonic() > deadline:
                     self.unsettled = open_
                     return
                 quiet = open_ is None
@@ -200,10 +199,14 @@ class Experiment:
 
     # What comes of it
 
-    def finish(self, spec_folder: Path) -> Outcome:
-        """Stop the workers, count the rows, and write the run directory. ``spec_folder`` holds the spec and its configs."""
+    def wind_down(self) -> None:
+        """Ask the workers to stop when their bodies are done. ``finish`` does so too; of several, ask all first."""
         for process in self.workers.values():
             process.terminate()
+
+    def finish(self, spec_folder: Path) -> Outcome:
+        """Stop the workers, count the rows, and write the run directory. ``spec_folder`` holds the spec and its configs."""
+        self.wind_down()
         until = time.monotonic() + STOP_WAIT
         for process in self.workers.values():
             process.wait(max(0.0, until - time.monotonic()))
