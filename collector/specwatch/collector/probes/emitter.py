@@ -191,7 +191,7 @@ class Emitter:
         self.boot_id = _boot_id()
         # A pid comes again, on one boot too: when the emitter began tells its lives apart.
         self.boot = f"{self.boot_id}.{time.monotonic_ns()}"
-        self._telemetry = Telemetry()
+        self._telemetry = Telemetry(at_exit=stop)
         self._file = None if path is None else _File(_file_path(path, role, self.pid))
         # Re-entrant, since a signal handler or a finaliser may emit in the midst of an event.
         self._lock = RLock()
@@ -218,7 +218,7 @@ class Emitter:
     def emit(self, event: dict[str, Json], trace: Mapping[str, str], at: Moment | None) -> None:
         """Number, stamp and write an event, which is changed by that."""
         if self._seq == 0:
-            self.start()
+            start()  # Not the method: a start that cannot be told costs this event nothing.
         self._tell(event, trace, at)
         if self._stopped:
             # What finalisers tell while the interpreter exits comes after the stop, and the stop is the last number.
@@ -237,26 +237,32 @@ class Emitter:
             self._file.close()
 
     def _tell(self, event: dict[str, Json], trace: Mapping[str, str], at: Moment | None) -> None:
-        with self._lock:
-            nanoseconds, monotonic = at or (time.time_ns(), time.monotonic_ns())
-            # Spent even if the event cannot be told: the hole shows that one is missing.
-            self._seq += 1
-            event["seq"] = self._seq
-            event["time"] = self._rfc3339(nanoseconds)
-            event["monotonic"] = monotonic
-            if trace:
-                event |= trace
-            if self._file is not None:
+        if trace:
+            event |= trace
+        try:
+            with self._lock:
+                nanoseconds, event["monotonic"] = at or (time.time_ns(), time.monotonic_ns())
+                # Spent even if the event cannot be told: the hole shows that one is missing. No call stands between
+                # the number and the try, so that no signal handler runs there, to throw or to emit.
+                self._seq = seq = self._seq + 1
                 try:
-                    self._file.append(encoded(event)[:-1] + self._end)
+                    self._write(event, seq, nanoseconds)
                 except BaseException as error:
                     if _thrown_by_a_signal(error):
                         # Before or after the write, no one knows. Of two equal records one is a duplicate; a missing
                         # one is a hole in the numbers.
-                        self._file.append(encoded(event)[:-1] + self._end)
+                        self._write(event, seq, nanoseconds)
                     raise
-        if self._telemetry.logger() is not None:
-            self._telemetry.emit(event | self._identity, nanoseconds)
+        finally:
+            # What the file does not take may still be told live. Outside the lock: an exporter has locks of its own.
+            if self._telemetry.logger() is not None and "seq" in event:
+                self._telemetry.emit(event | self._identity, nanoseconds)
+
+    def _write(self, event: dict[str, Json], seq: int, nanoseconds: int) -> None:
+        event["seq"] = seq
+        event["time"] = self._rfc3339(nanoseconds)
+        if self._file is not None:
+            self._file.append(encoded(event)[:-1] + self._end)
 
     def _rfc3339(self, nanoseconds: int) -> str:
         second, rest = divmod(nanoseconds, 1_000_000_000)
@@ -299,7 +305,8 @@ class _File:
             found = os.fstat(self._fd)
         except OSError:
             return False
-        return (found.st_dev, found.st_ino) == self._identity
+        # One that was deleted would take lines that no one can read.
+        return (found.st_dev, found.st_ino) == self._identity and found.st_nlink > 0
 
     def _open(self) -> None:
         os.makedirs(os.path.dirname(self.path), exist_ok=True)  # noqa: PTH103, PTH120 (see _file_path)

@@ -6,8 +6,9 @@ here. What the application has imported is looked up where it is then.
 
 from __future__ import annotations
 
+import atexit
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .encoding import Json, encoded
@@ -18,7 +19,9 @@ _NOT_ATTRIBUTES = frozenset({"params", "time", "trace_id", "span_id"})
 class Telemetry:
     """The live path of one process's events, as soon as the application has configured a provider of loggers."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_exit: Callable[[], None]) -> None:
+        """``at_exit`` is what the process does when it ends, and is registered for that."""
+        self._at_exit = at_exit
         self._provider: Any = None
         self._logger: Any = None
 
@@ -33,6 +36,10 @@ class Telemetry:
             # The API's own stand-ins (no-op and proxy) tell no one.
             told = not type(provider).__module__.startswith("opentelemetry._logs")
             self._logger = provider.get_logger("specwatch.probes") if told else None
+            if told:
+                # A provider shuts itself down at exit. What is registered after it runs before it.
+                atexit.unregister(self._at_exit)
+                atexit.register(self._at_exit)
         return self._logger
 
     def emit(self, event: Mapping[str, Json], nanoseconds: int) -> None:
