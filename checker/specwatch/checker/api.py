@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from .behaviour import Behaviour, Event, Ledger, Loss, Order, Scope, Start
+from .behaviour import Behaviour, Event, Json, Ledger, Loss, Order, Scope, Start
 from .bounds import Bounds
 from .explain import explain
 from .replay import Inserted, Node, Outcome, Replay, Rules, Way
@@ -101,6 +101,11 @@ class _Answer(msgspec.Struct):
     """The key that failed, where the behaviour was replayed key by key."""
     explained: list[Event] | None = None
     """Under a partial order the events that were explained; else they are the first ``reached``."""
+
+    def touched_by(self, loss: Loss) -> bool:
+        """Whether what was lost could make it another answer: it was not settled before, and is about its keys."""
+        settled = self.at is not None and self.at <= loss.settled
+        return not settled and (loss.keys is None or self.key is None or self.key in loss.keys)
 
 
 class _Judge:
@@ -224,7 +229,7 @@ class _Judge:
             before = tables.run(Behaviour(events=events[:-1])).coverage
             own = _inserted(_best(outcome))
             hidden = dict(added(hidden.items(), negative(before.items()), own.items(), by_key.others))
-        return _Answer(outcome.word, by_key.failed, by_key.failed, hidden, replay, outcome)
+        return _Answer(outcome.word, by_key.failed, by_key.failed, hidden, replay, outcome, key=by_key.key)
 
     def tables(self, rules: Rules) -> KeyReplay | None:
         """The tables for these rules; None where the spec is not separable."""

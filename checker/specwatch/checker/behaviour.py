@@ -64,10 +64,12 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     A verdict settled by the first ``settled`` events of the behaviour stands; a later one does not.
     """
 
-    reason: Literal["gap", "unparsed"]
+    reason: Literal["gap", "unparsed", "open-tail"]
     settled: int
     detail: str
     """For people: ``worker-2 lacks seq 4-5``, ``worker.log:17 is torn``."""
+    keys: list[Json] | None = None
+    """The keys that what is missing was about; None where it may have been about any."""
 
 
 class Behaviour(msgspec.Struct, kw_only=True):

@@ -158,6 +158,7 @@ class _Assembling:
             self._lose(Loss(reason="unparsed", settled=settled, detail=detail), run, losses)
         for unit, numbered in sorted(self.units.items(), key=lambda pair: str(pair[0])):
             self._lose_gaps(unit, numbered, positions, losses)
+        self._lose_tails(runs, positions, losses)
         order: Order = "emitter" if self.order == "emitter" else "total"
         return [
             Behaviour(
@@ -401,6 +402,40 @@ class _Assembling:
                     settled = splits[place]
                 self._lose(Loss(reason="gap", settled=settled, detail=detail), run, losses)
             expected = seq + 1
+
+    def _lose_tails(
+        self, runs: Mapping[str | None, Sequence[int]], positions: _Positions, losses: dict[str | None, list[Loss]]
+    ) -> None:
+        """An emitter that tells of its start and not of its stop was killed, or runs still: more of it may be missing.
+
+        That touches the keys that it held: those of which it has an event and no terminal one after it.
+        """
+        started = {
+            (event.emitter, self.boots.get(index)): event.action
+            for index, event in enumerate(self.events)
+            if event.lane == "emitter" and event.action in ("EmitterStart", "EmitterStop")
+        }
+        open_ = {life for life, action in started.items() if action == "EmitterStart"}
+        for run, indices in runs.items() if open_ else ():
+            last: dict[tuple[str | None, str | None], int] = {}
+            held: dict[tuple[str | None, str | None], dict[bytes, Json]] = {}
+            for index in indices:
+                event = self.events[index]
+                life = (event.emitter, self.boots.get(index))
+                if life in open_:
+                    last[life] = index
+                    key = msgspec.json.encode(event.key)
+                    if event.action in self.reading.binding.terminal:
+                        held.get(life, {}).pop(key, None)
+                    else:
+                        held.setdefault(life, {})[key] = event.key
+            for life, keys in sorted(held.items(), key=lambda pair: str(pair[0])):
+                if keys:
+                    settled = 0 if self.order == "emitter" else positions.place(last[life]) + 1
+                    shown = ", ".join(map(str, islice(keys.values(), 3))) + (", …" if len(keys) > 3 else "")
+                    detail = f"{life[0]} ended without EmitterStop while it held {shown}"
+                    touched = None if None in keys.values() else list(keys.values())
+                    losses[run].append(Loss(reason="open-tail", settled=settled, detail=detail, keys=touched))
 
 
 class _Positions:
