@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import atexit
 import errno
+import fcntl
 import os
-import signal
 import stat
 import sys
 import time
@@ -17,8 +17,7 @@ from collections.abc import Mapping, Sequence
 from threading import RLock
 from typing import Literal, NamedTuple
 
-from .encoding import Json, encoded
-from .telemetry import Telemetry, trace_of
+from .telemetry import Json, Telemetry, trace_of
 
 ENVIRONMENT = "SPECWATCH_EVENTS"
 """The variable that names the file or directory, where ``configure`` names none."""
@@ -172,6 +171,8 @@ def fail(error: Exception) -> None:
 def _thrown_by_a_signal(error: BaseException) -> bool:
     if not isinstance(error, Exception):
         return True  # KeyboardInterrupt, SystemExit, a greenlet's end: nothing in here raises them.
+    import signal
+
     handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()} - {None}
     traceback = error.__traceback__
     while traceback is not None:
@@ -185,6 +186,10 @@ class Emitter:
     """One process's numbered events. Raises ``OSError`` for what cannot be written; its number is spent."""
 
     def __init__(self, path: str | None, role: str) -> None:
+        # Only here: a program that imports the probes and never emits pays for no encoder.
+        from .encoding import encoded
+
+        self._encoded = encoded
         self.pid = os.getpid()
         self.host = os.uname().nodename
         self.name = f"{self.host}/{self.pid}"
@@ -197,7 +202,7 @@ class Emitter:
         self._lock = RLock()
         self._seq = 0
         self._stopped = False
-        self._second = -1
+        self._second = -1_000_000_000
         self._second_text = ""
         self._identity = {"emitter": self.name, "boot": self.boot, "pid": self.pid, "host": self.host}
         # The same for all lines, and so encoded once.
@@ -262,35 +267,50 @@ class Emitter:
         event["seq"] = seq
         event["time"] = self._rfc3339(nanoseconds)
         if self._file is not None:
-            self._file.append(encoded(event)[:-1] + self._end)
+            self._file.append(self._encoded(event)[:-1] + self._end, event["monotonic"])
 
     def _rfc3339(self, nanoseconds: int) -> str:
-        second, rest = divmod(nanoseconds, 1_000_000_000)
-        if second != self._second:
-            self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(second))
-            self._second = second
+        rest = nanoseconds - self._second
+        if not 0 <= rest < 1_000_000_000:
+            seconds, rest = divmod(nanoseconds, 1_000_000_000)
+            self._second = nanoseconds - rest
+            self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(seconds))
         return f"{self._second_text}{rest:09}Z"
 
 
 class _File:
     """A file that lines are appended to, by one ``write`` each. It is opened, and made, when the first one comes."""
 
+    # A program that closes descriptors which it does not know may be given the same number for a socket, and a line
+    # written there would break it. So the file is known by a number that is not given again as long as lower ones are
+    # free, and is looked at now and then. (At each line, the look and the exact time of change that it makes the file
+    # system keep would cost as much as the writing.)
+    HIGH = 800
+    LOOK = 1_000_000_000
+
     def __init__(self, path: str) -> None:
         self.path = path
         self._fd = -1
-        self._identity: tuple[int, int] | None = None
+        self._inode = self._device = -1
+        self._looked = 0
         self._torn = False
 
-    def append(self, line: bytes) -> None:
-        """Write a line. Raises ``OSError``; a part of the line that was written then is a line of its own."""
-        if not self._is_open():
+    def append(self, line: bytes, now: int) -> None:
+        """Write a line. Raises ``OSError``; a part of the line that was written then is a line of its own.
+
+        ``now`` is the monotonic clock's nanoseconds.
+        """
+        if not 0 <= now - self._looked < self.LOOK or self._fd < self.HIGH:
+            self._looked = now
+            if not self._is_open():
+                self._open()
+        try:
+            self._write(line)
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
             self._open()
-        if self._torn:
-            line = b"\n" + line
-        count = os.write(self._fd, line)
-        self._torn = count < len(line)
-        if self._torn:
-            raise OSError(errno.ENOSPC, f"only {count} of {len(line)} bytes were written", self.path)
+            self._write(line)
 
     def close(self) -> None:
         """Close the descriptor, if it is still this file's."""
@@ -298,24 +318,39 @@ class _File:
             os.close(self._fd)
         self._fd = -1
 
+    def _write(self, line: bytes) -> None:
+        if self._torn:
+            line = b"\n" + line
+        count = os.write(self._fd, line)
+        self._torn = count != len(line)
+        if self._torn:
+            raise OSError(errno.ENOSPC, f"only {count} of {len(line)} bytes were written", self.path)
+
     def _is_open(self) -> bool:
-        # A program that closes descriptors which it does not know may have made another one of this number, a socket:
-        # what is written there would break the application.
         try:
             found = os.fstat(self._fd)
         except OSError:
             return False
         # One that was deleted would take lines that no one can read.
-        return (found.st_dev, found.st_ino) == self._identity and found.st_nlink > 0
+        return found.st_ino == self._inode and found.st_dev == self._device and found.st_nlink > 0
 
     def _open(self) -> None:
+        self._fd = -1
         os.makedirs(os.path.dirname(self.path), exist_ok=True)  # noqa: PTH103, PTH120 (see _file_path)
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY, 0o666)
         found = os.fstat(fd)
-        self._fd, self._identity = fd, (found.st_dev, found.st_ino)
         if stat.S_ISREG(found.st_mode) and found.st_size:
             # An earlier process of this pid may have died in the midst of a line.
             self._torn = os.pread(fd, 1, found.st_size - 1) != b"\n"
+        self._fd, self._inode, self._device = self._raised(fd), found.st_ino, found.st_dev
+
+    def _raised(self, fd: int) -> int:
+        try:
+            high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, self.HIGH)
+        except OSError:
+            return fd  # The process may not have so many. Then each line looks first.
+        os.close(fd)
+        return high
 
 
 def _file_path(path: str, role: str, pid: int) -> str:

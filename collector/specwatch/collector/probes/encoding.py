@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-Json = Any
-"""A value that ``msgspec`` encodes. Anything else is told by its text."""
 
+def encoded(value: Any) -> bytes:
+    """JSON in UTF-8, on one line without its end. What is no JSON is told by its text.
 
-def encoded(value: Json) -> bytes:
-    """JSON in UTF-8, on one line without its end. Raises only for what has no end: an object inside itself."""
+    Raises only for what has no end: an object inside itself.
+    """
     try:
         return _ENCODE(value)
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):

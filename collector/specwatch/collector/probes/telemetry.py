@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .encoding import Json, encoded
+Json = Any
 
 _NOT_ATTRIBUTES = frozenset({"params", "time", "trace_id", "span_id"})
 
@@ -78,7 +78,11 @@ def _is_hex(text: str, digits: int) -> bool:
 
 
 def _plain(value: Json) -> str | bool | int | float:
-    return value if isinstance(value, str | bool | int | float) else encoded(value).decode()
+    if isinstance(value, str | bool | int | float):
+        return value
+    from .encoding import encoded
+
+    return encoded(value).decode()
 
 
 def _context(event: Mapping[str, Json]) -> dict[str, Any]:
