@@ -1,4 +1,4 @@
-"""``specwatch run PILOT``: a chaos run. What the model predicts, what really happens, and what the replay says of it."""
+"""``specwatch run PILOT``: a chaos run. What the model predicts, what really happens, what the replay says of it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Row:
 
 
 def exit_code(rows: list[Row], *, mode: str | None, expect: str | None) -> int:
-    """Of all modes: 0 where each agrees. Of one: the verdict's, 0 for the expected one; 1 where the database disagrees."""
+    """Of all modes: 0 where each agrees. Of one: the verdict's, 0 for the expected one; 1 if the database disagrees."""
     if mode is None:
         return int(any(row.differences for row in rows))
     (row,) = rows
@@ -139,7 +139,9 @@ def command(pilot: str, **given: Any) -> int:
     keep = None if given["keep"] is None else _new_folder(Path(given["keep"]))
     modes: tuple[Mode, ...] = (given["mode"],) if given["mode"] else MODES
     experiment: Name = given["experiment"]
-    plans = [plan(mode, experiment, tasks=given["tasks"], workers=given["workers"], seed=given["seed"]) for mode in modes]
+    plans = [
+        plan(mode, experiment, tasks=given["tasks"], workers=given["workers"], seed=given["seed"]) for mode in modes
+    ]
     with _ended_by_sigterm():
         rows = _run(plans, keep, given)
     code = exit_code(rows, mode=given["mode"], expect=given["expect"])

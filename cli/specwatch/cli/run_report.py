@@ -86,8 +86,7 @@ def _head(row: Row, runtime: str) -> list[str]:
         f"celery, {plan.experiment}: {told}",
         f"servers: {', '.join(versions['servers'].values())} ({runtime})",
         f"clients: {clients}, Python {versions['python']}",
-        f"in each mode: {tasks}, {plan.workers} workers with {plan.concurrency} pool "
-        f"{'child' if plan.concurrency == 1 else 'children'}, seed {plan.seed}",
+        f"in each mode: {tasks}, {_count(plan.workers, 'worker')} of concurrency {plan.concurrency}, seed {plan.seed}",
     ]
 
 
@@ -106,22 +105,24 @@ def _mode(row: Row, color: bool) -> list[list[str]]:
 def _prediction(row: Row) -> str:
     found = row.prediction
     said = f"violates {found.invariant}" if found.outcome == "violates" else row.predicted
-    return f"{said}: {found.generated:,} states generated, {found.distinct:,} distinct, depth {found.depth} ({row.plan.config})"
+    counts = f"{found.generated:,} states generated, {found.distinct:,} distinct, depth {found.depth}"
+    return f"{said}: {counts} ({row.plan.config})"
 
 
 def _story(row: Row) -> tuple[list[str], list[str]]:
-    """What happened, as the report tells it: the timeline, and what the report says after it."""
+    """What happened, as the report tells it: the timeline, and what it says after that."""
     from specwatch.checker.report.text import render_finding
     from specwatch.checker.verdict import Finding
 
     if row.verdict.findings:
-        blocks = render_finding(row.verdict.findings[0]).split("\n\n")
-        # The headline is told as the verdict, and the sentence below it says the same of the marked event.
-        return (blocks[1].split("\n") if len(blocks) > 1 else []), [line for block in blocks[2:] for line in block.split("\n")]
-    struck = [event for event in row.events if event.key == row.outcome.keys[0]] if row.outcome.keys else []
-    shown = Finding(verdict="conforms", context=list(enumerate(struck, 1))[:_SHOWN])
-    blocks = render_finding(shown).split("\n\n")
-    return (blocks[1].split("\n") if struck else []), []
+        shown = row.verdict.findings[0]
+    else:
+        struck = [event for event in row.events if row.outcome.keys and event.key == row.outcome.keys[0]]
+        shown = Finding(verdict="conforms", context=list(enumerate(struck, 1))[:_SHOWN])
+    # The headline is told as the verdict, and the sentence below it says no more than the marked event.
+    _, *blocks = render_finding(shown).split("\n\n")
+    timeline, *why = (block.split("\n") for block in blocks) if blocks else ([],)
+    return timeline, [line for block in why for line in block]
 
 
 def _database(row: Row) -> str:
@@ -148,7 +149,9 @@ def _verdict(row: Row) -> str:
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
-    cells = [("mode", "predicted", "states", "depth", "executions", "rows", "tasks", "verdict", "agree")]
+    cells: list[tuple[str, ...]] = [
+        ("mode", "predicted", "states", "depth", "executions", "rows", "tasks", "verdict", "agree")
+    ]
     for row in rows:
         seen = _row(row)
         numbers = (seen["predicted"]["distinct"], seen["predicted"]["depth"], *seen["observed"].values())
@@ -191,7 +194,7 @@ def _red(line: str, color: bool) -> str:
 def junit(rows: Sequence[Row], *, tolerated: str | None, all_modes: bool) -> str:
     """A suite a mode: the cases of ``check --junit``, and whether the database, and of all modes the prediction, agree.
 
-    What was expected is no failure: in a run of all modes the predicted verdict, in a run of one what ``--expect`` names.
+    What was expected is no failure: of all modes the predicted verdict, of one mode what ``--expect`` names.
     """
     from junitparser import Failure, JUnitXml, TestCase
 
@@ -208,11 +211,13 @@ def junit(rows: Sequence[Row], *, tolerated: str | None, all_modes: bool) -> str
                 case.classname = f"specwatch.{name}"
                 if row.verdict.verdict == expected:
                     case.result = []
-            own = {"database": [f"{key}: {told} executions, {held} rows" for key, told, held in row.outcome.disagreements]}
+            disagreements = row.outcome.disagreements
+            own = {"database": [f"{key}: {told} executions, {held} rows" for key, told, held in disagreements]}
             if all_modes:
                 own["prediction"] = row.differences
             elif tolerated:
-                own[f"expect {tolerated}"] = [] if row.verdict.verdict == tolerated else [f"it is {row.verdict.verdict}"]
+                word = row.verdict.verdict
+                own[f"expect {tolerated}"] = [] if word == tolerated else [f"the verdict is {word}"]
             for what, wrong in own.items():
                 case = TestCase(what, classname=f"specwatch.{name}")
                 if wrong:

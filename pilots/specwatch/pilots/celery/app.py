@@ -1,4 +1,4 @@
-"""The application: one task. A worker runs it as ``celery -A specwatch.pilots.celery.worker worker``."""
+"""The application: one task, which stores a row in the way of its mode."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def make(settings: Settings) -> Celery:
         if request.retries < plan.retries:
             raise self.retry(countdown=0)
         meet = meeting(settings, request.id, request.retries) if struck else None
-        GUARDS[plan.mode](Copy(settings, request.id, request.retries, request.hostname, meet))
+        GUARDS[plan.mode](Copy(settings, (request.id, request.retries), request.hostname, meet))
 
     return app
 

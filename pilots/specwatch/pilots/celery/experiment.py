@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
@@ -10,10 +11,9 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,6 +24,9 @@ from ..runtime import Server, guard
 from ..runtime.servers import connect_postgres, connect_valkey
 from . import tables
 from .plan import REQUIRED, Plan, Settings
+
+if TYPE_CHECKING:
+    import psycopg
 
 SPEC = "CeleryRedis.tla"
 CLIENTS = ("celery", "kombu", "redis", "psycopg")
@@ -69,8 +72,8 @@ class Outcome(msgspec.Struct, kw_only=True):
 class Experiment:
     """The workers and the producer of one experiment; use it in ``with``, then ``settle``, then ``finish``.
 
-    ``directory`` becomes the run directory and must not hold another. ``scratch`` is a folder for what is not kept, which
-    experiments in different modes may share. Raises ``PilotError`` and ``ServerError``.
+    ``directory`` becomes the run directory and must not hold another. ``scratch`` is a folder for what is not kept;
+    experiments in different modes may share it. Raises ``PilotError`` and ``ServerError``.
     """
 
     def __init__(self, plan: Plan, servers: Mapping[str, Server], directory: Path, scratch: Path) -> None:
@@ -87,6 +90,7 @@ class Experiment:
             prefix=f"{servers['valkey'].prefix}{plan.mode}.{plan.experiment}.",
             database=servers["postgres"].url,
             directory=str(self.shared),
+            name=plan.mode.replace("-", "_"),
         )
         self.workers: dict[str, guard.Process] = {}
         """By node name: ``worker-1@host``."""
@@ -99,7 +103,7 @@ class Experiment:
     def __enter__(self) -> Experiment:
         self.raw.mkdir(parents=True)
         self.shared.mkdir(parents=True)
-        with connect_postgres(self.settings.database) as connection:
+        with self._database() as connection:
             tables.create(connection, self.settings)
         try:
             self._start()
@@ -108,7 +112,7 @@ class Experiment:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     # Start and end
@@ -116,10 +120,7 @@ class Experiment:
     def _start(self) -> None:
         for number in range(1, self.plan.workers + 1):
             name = f"worker-{number}"
-            options = ["--hostname", f"{name}@%h", "--concurrency", str(self.plan.concurrency), "--pool", "prefork"]
-            quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
-            app = ["-m", "celery", "-A", f"{__package__}.worker", "worker"]
-            self.workers[f"{name}@{platform.node()}"] = self._spawn(name, [*app, *options, *quiet])
+            self.workers[f"{name}@{platform.node()}"] = self._spawn(name, ["-m", f"{__package__}.worker", name])
         self.producer = self._spawn("producer", ["-m", f"{__package__}.publish"])
 
     def _spawn(self, name: str, arguments: Sequence[str]) -> guard.Process:
@@ -151,9 +152,12 @@ class Experiment:
     def settle(self) -> None:
         """Wait until every task was published, every copy is done with and the broker holds nothing, or time is over.
 
-        A worker that has died takes its copies with it. Raises ``PilotError`` if no worker is left, or the producer failed.
+        A worker that has died takes its copies with it. Raises ``PilotError`` if none is left, the producer has failed
+        or the broker does not answer.
         """
         broker = connect_valkey(self.settings.broker)
+        import redis
+
         deadline = time.monotonic() + DEADLINE + self.plan.tasks / 10
         quiet = False
         try:
@@ -167,6 +171,10 @@ class Experiment:
                     return
                 quiet = open_ is None
                 time.sleep(LOOK)
+        except redis.RedisError as error:
+            raise PilotError(
+                f"the broker does not answer any more: {error}", file=_log(self.servers["valkey"])
+            ) from None
         finally:
             broker.close()
 
@@ -205,13 +213,13 @@ class Experiment:
             process.terminate()
 
     def finish(self, spec_folder: Path) -> Outcome:
-        """Stop the workers, count the rows, and write the run directory. ``spec_folder`` holds the spec and its configs."""
+        """Stop the workers, count the rows, write the run directory. ``spec_folder`` holds the spec and its configs."""
         self.wind_down()
         until = time.monotonic() + STOP_WAIT
         for process in self.workers.values():
             process.wait(max(0.0, until - time.monotonic()))
         self._end()
-        with connect_postgres(self.settings.database) as connection:
+        with self._database() as connection:
             counted = tables.count(connection, self.settings)
         events = run_directory.merge(self.raw)
         keys = [event["key"] for event in events if event["action"] == "Publish"]
@@ -237,6 +245,16 @@ class Experiment:
             versions=outcome.versions,
         )
         return outcome
+
+    @contextlib.contextmanager
+    def _database(self) -> Iterator[psycopg.Connection]:
+        with connect_postgres(self.settings.database) as connection:
+            import psycopg
+
+            try:
+                yield connection
+            except psycopg.Error as error:
+                raise PilotError(f"the database refuses: {error}", file=_log(self.servers["postgres"])) from None
 
     def _versions(self) -> dict[str, Any]:
         return {
@@ -265,6 +283,8 @@ require = [{required}]
 # Resend: the next attempt is sent before the retry is told.
 hidden = ["Check", "Resend", "VisTimeout"]
 
+terminal = ["Done", "Fail", "Ack", "Reject", "Revoke", "Expire"]
+
 [key]
 param = "t"
 
@@ -272,6 +292,10 @@ param = "t"
 Tasks = {{ keys = true }}
 Workers = {{ values = "w" }}
 """
+
+
+def _log(server: Server) -> str | None:
+    return None if server.log is None else str(server.log)
 
 
 def _last_line(log: Path) -> str | None:

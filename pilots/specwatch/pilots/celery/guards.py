@@ -18,15 +18,16 @@ from specwatch.collector.probes.celery import executed, skipped
 from .plan import Mode, Settings
 
 GAP = 0.5
-"""Seconds between the last look of the copies that have met and the first insert, for those that come a moment later."""
+"""Seconds between the meeting of two copies that have looked and their inserts, for a third that looks just then."""
 
 
 class Copy:
     """One copy of a task at work: which it is, and whether it meets its other copies."""
 
-    def __init__(self, settings: Settings, task: str, attempt: int, worker: str, meet: Callable[[], None] | None) -> None:
+    def __init__(self, settings: Settings, key: tuple[str, int], worker: str, meet: Callable[[], None] | None) -> None:
         self.settings = settings
-        self.key = (task, attempt)
+        self.key = key
+        """The task's id and the attempt: what is to have one effect."""
         self.worker = worker
         self.meet = meet
 
@@ -40,7 +41,7 @@ class Copy:
         connection.execute(query, (*self.key, self.worker))
 
     def query(self, text: str, table: str) -> Composed:
-        return SQL(text).format(Identifier(table))  # type: ignore[arg-type]  # each text is a literal below
+        return SQL(text).format(Identifier(table))
 
     def work_long(self) -> None:
         """The rest of the task's work: what makes it longer than the visibility timeout."""
@@ -77,7 +78,7 @@ def check_then_insert(copy: Copy) -> None:
 
 
 def idempotent(copy: Copy) -> None:
-    """Claim and effect in one transaction: who does not get the claim has nothing to do, and no claim outlives a crash."""
+    """Claim and effect in one transaction: who gets no claim has nothing to do, and no claim outlives a crash."""
     with copy.transaction() as connection:
         query = copy.query(
             "INSERT INTO {} (task, attempt) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING task", copy.settings.claims
@@ -97,4 +98,3 @@ GUARDS: dict[Mode, Callable[[Copy], None]] = {
     "check-then-insert": check_then_insert,
     "idempotent": idempotent,
 }
-

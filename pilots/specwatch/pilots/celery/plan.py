@@ -13,8 +13,8 @@ Mode = Literal["faulty", "check-then-insert", "idempotent"]
 """How the task guards its effect: ``guards`` has one function for each."""
 
 Name = Literal["visibility-timeout", "eta"]
-"""``visibility-timeout``: late acks, and a task that works longer than the timeout. ``eta``: early acks, and a task that
-waits for its countdown in a worker's memory longer than the timeout."""
+"""``visibility-timeout``: late acks, and a task that works longer than the timeout. ``eta``: early acks, and a task
+that waits for its countdown in a worker's memory longer than the timeout."""
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 EXPERIMENTS: tuple[Name, ...] = get_args(Name)
@@ -30,8 +30,8 @@ CONFIGS: dict[tuple[Mode, Name], str] = {
 """Which config of ``specs/celery`` describes a mode: the guard, and when the ack comes."""
 
 REQUIRED: dict[Mode, tuple[str, ...]] = {"faulty": (), "check-then-insert": (), "idempotent": ("Skip",)}
-"""What must have happened: a guard that was never asked twice has proven nothing. The model has no Skip without a second
-Start, so that a run that conforms and has a Skip has both."""
+"""What must have happened: a guard that was never asked twice has proven nothing. The model has no Skip without a
+second Start, so that a run that conforms and has a Skip has both."""
 
 ENVIRONMENT = "SPECWATCH_CELERY_PILOT"
 """The environment variable that holds the ``Settings`` of a pilot's process, as JSON."""
@@ -52,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     visibility_timeout: int = 2
     """Whole seconds. The sweep runs every second, so that a redelivery comes 2 to 3 s after the pickup."""
     countdown: float = 5.0
-    """With ``eta``: how far ahead a struck task's time is. Two timeouts and a sweep, so two or three copies wait for it."""
+    """With ``eta``: how far ahead a struck task's time is. Two timeouts and a sweep: two or three copies wait."""
     patience: float = 20.0
     """The longest that a struck task works: until another copy of it has come as far, or this time is over."""
     retries: int = 0
@@ -72,7 +72,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return [str(uuid.UUID(int=numbers.getrandbits(128), version=4)) for _ in range(self.tasks)]
 
 
-def plan(mode: Mode, experiment: Name = "visibility-timeout", *, tasks: int = 1, workers: int = 2, seed: int = 0) -> Plan:
+def plan(
+    mode: Mode, experiment: Name = "visibility-timeout", *, tasks: int = 1, workers: int = 2, seed: int = 0
+) -> Plan:
     """A plan in which the fault is sure to strike: one task of fifty, and enough pool children for all its copies."""
     struck = min(max(1, tasks // 50), 4)
     # A struck task holds its child until another copy has come as far: a child must be free for that copy. With late
@@ -102,16 +104,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """A libpq URL."""
     directory: str
     """A folder that the processes of one experiment share."""
+    name: str
+    """What the tables are named after."""
 
     @property
     def effects(self) -> str:
         """The table in which each row is one effect: ``task``, ``attempt``, ``worker``."""
-        return f"effects_{self.plan.mode.replace('-', '_')}"
+        return f"effects_{self.name}"
 
     @property
     def claims(self) -> str:
         """The table of claims, unique by ``task`` and ``attempt``."""
-        return f"claims_{self.plan.mode.replace('-', '_')}"
+        return f"claims_{self.name}"
 
     def environment(self) -> dict[str, str]:
         """The variable by which a process is told."""

@@ -22,7 +22,9 @@ def create(connection: psycopg.Connection, settings: Settings) -> None:
         ).format(effects)
     )
     connection.execute(
-        SQL("CREATE TABLE {} (task text NOT NULL, attempt integer NOT NULL, PRIMARY KEY (task, attempt))").format(claims)
+        SQL("CREATE TABLE {} (task text NOT NULL, attempt integer NOT NULL, PRIMARY KEY (task, attempt))").format(
+            claims
+        )
     )
 
 

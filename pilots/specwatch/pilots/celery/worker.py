@@ -1,7 +1,13 @@
-"""What a worker of the pilot loads: the application of the experiment that has started it."""
+"""A worker of the pilot, a process of its own: ``python -m specwatch.pilots.celery.worker NAME``.
+
+It is what ``celery worker`` starts, without the command line around it, whose import takes a second a worker.
+"""
 
 from __future__ import annotations
 
+import logging
+import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +16,29 @@ from celery.signals import worker_ready  # type: ignore[import-untyped]
 from .app import make
 from .plan import Settings
 
-settings = Settings.from_environment()
-app = make(settings)
+
+def main() -> int:
+    """Run until SIGTERM asks for a warm shutdown; returns the exit code."""
+    settings = Settings.from_environment()
+    ready = Path(settings.directory, "ready")
+
+    @worker_ready.connect(weak=False)  # type: ignore[untyped-decorator]
+    def say_ready(sender: Any, **_: Any) -> None:
+        ready.mkdir(parents=True, exist_ok=True)
+        (ready / sender.hostname).touch()
+
+    worker = make(settings).Worker(
+        hostname=f"{sys.argv[1]}@{platform.node()}",
+        pool_cls="prefork",
+        concurrency=settings.plan.concurrency,
+        loglevel=logging.INFO,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+    )
+    worker.start()
+    return worker.exitcode or 0
 
 
-@worker_ready.connect  # type: ignore[untyped-decorator]
-def say_ready(sender: Any, **_: Any) -> None:
-    """Tell the producer that this worker takes tasks."""
-    folder = Path(settings.directory, "ready")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / sender.hostname).touch()
+if __name__ == "__main__":
+    sys.exit(main())
