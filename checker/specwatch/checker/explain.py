@@ -216,7 +216,7 @@ def _inlined(spec: Spec, node: tree.Expression, environment: Environment) -> tup
     definition = spec.program.definitions.get(name)
     if name in environment or not isinstance(definition, tree.Definition) or name in spec.program.recursive:
         return None
-    return definition.body, spec.evaluator._arguments(definition.parameters, arguments, environment)
+    return definition.body, spec.evaluator.arguments(definition.parameters, arguments, environment)
 
 
 def _conjunct(spec: Spec, node: tree.Node, environment: Environment, step: Step, value: str) -> Conjunct:
@@ -399,7 +399,7 @@ def _try(
             if action in actions:
                 yield from _try(spec, item, action, bound, environment, attempt)
     elif isinstance(node, Inline):
-        inner = evaluator._arguments(node.parameters, node.arguments, environment)
+        inner = evaluator.arguments(node.parameters, node.arguments, environment)
         yield from _try(spec, node.body, action, bound, inner, attempt)
     elif isinstance(node, Given):
         for inner, tried in _choices(spec, node, bound, environment, attempt):

@@ -271,7 +271,7 @@ class Evaluator:
             tree.Name: self._steps_name,
             tree.ActionBox: self._steps_action_box,
             Inline: lambda node, env, step: self.steps(
-                node.body, self._arguments(node.parameters, node.arguments, env), step
+                node.body, self.arguments(node.parameters, node.arguments, env), step
             ),
         }
 
@@ -413,7 +413,7 @@ class Evaluator:
         definition = self.program.definitions.get(name)
         if definition is not None:
             if isinstance(definition, tree.Definition):
-                inner = self._arguments(definition.parameters, node.arguments, environment)
+                inner = self.arguments(definition.parameters, node.arguments, environment)
                 return self.value(definition.body, inner, step)
             raise TlaEvaluationError(f"{name} is a function: apply it with [ ], not with ( )", node.span)
         core = self._core.get(name)
@@ -428,7 +428,7 @@ class Evaluator:
 
     def _call(self, operator: Any, node: tree.Apply, environment: Environment, step: Step) -> Value:
         if type(operator) is Operator:
-            inner = {**operator.environment, **self._arguments(operator.parameters, node.arguments, environment)}
+            inner = {**operator.environment, **self.arguments(operator.parameters, node.arguments, environment)}
             return self.value(operator.body, inner, step)
         if type(operator) is Builtin:
             values = []
@@ -468,7 +468,7 @@ class Evaluator:
             return self.program.builtins[name]
         return _core_operator(node)
 
-    def _arguments(
+    def arguments(
         self, parameters: tuple[tree.Parameter, ...], arguments: tuple[tree.Expression, ...], environment: Environment
     ) -> Environment:
         """The environment of a definition's body: its parameters, bound to what they will be computed from."""
@@ -680,38 +680,41 @@ class Evaluator:
         return apply(record, node.name)
 
     def _function_constructor(self, node: tree.FunctionConstructor, environment: Environment, step: Step) -> Value:
-        return self._function(node.bounds, node.body, environment, step)
+        arguments, compute = self._rule(node.bounds, node.body, environment, step)
+        if not is_finite(arguments):
+            return LazyFunction(arguments, compute)
+        try:
+            return function_of((argument, compute(argument)) for argument in self._watched(elements(arguments)))
+        except TlaEvaluationError:
+            # As in TLC a function's values are computed when they are asked for: `[x \in {0, 1} |-> 1 \div x][1]` is 1.
+            return LazyFunction(arguments, compute)
 
-    def _function(
+    def _recursive_function(self, definition: tree.FunctionDefinition, environment: Environment, step: Step) -> Value:
+        inner = dict(environment)
+        inner[definition.name] = LazyFunction(*self._rule(definition.bounds, definition.body, inner, step))
+        return inner[definition.name]
+
+    def _rule(
         self, bounds: tuple[tree.Bound, ...], body: tree.Expression, environment: Environment, step: Step
-    ) -> Value:
-        single = len(bounds) == 1 and (len(bounds[0].names) == 1 or bounds[0].tuple_pattern)
-        if single:
+    ) -> tuple[Value, Callable[[Value], Value]]:
+        """A function's domain, and how a value is computed. The environment is read when it is, not now."""
+        if len(bounds) == 1 and (len(bounds[0].names) == 1 or bounds[0].tuple_pattern):
             bound = bounds[0]
             assert bound.domain is not None  # the grammar has no unbounded function
             arguments = self.value(bound.domain, environment, step)
             if not is_set(arguments):
                 raise ValueProblem(f"the domain of the function is {kind_in_words(arguments)}, not a set")
 
-            def compute(argument: Value) -> Value:
-                chosen = self._unpacked(bound, argument) if bound.tuple_pattern else {bound.names[0]: argument}
-                return concrete(self.value(body, {**environment, **chosen}, step))
-
-            if not is_finite(arguments):
-                return LazyFunction(arguments, compute)
-            keys = elements(arguments)
+            def chosen(argument: Value) -> Environment:
+                return self._unpacked(bound, argument) if bound.tuple_pattern else {bound.names[0]: argument}
         else:
-            inner_by_key = {self._key(bounds, inner): inner for inner in self.bindings(bounds, environment, step)}
-            keys = tuple(inner_by_key)
+            by_key = {self._key(bounds, inner): inner for inner in self.bindings(bounds, environment, step)}
+            arguments = frozenset(by_key)
 
-            def compute(argument: Value) -> Value:
-                return concrete(self.value(body, inner_by_key[argument], step))
+            def chosen(argument: Value) -> Environment:
+                return by_key[argument]
 
-        try:
-            return function_of((key, compute(key)) for key in self._watched(keys))
-        except TlaEvaluationError:
-            # As in TLC a function's values are computed when they are asked for: `[x \in {0, 1} |-> 1 \div x][1]` is 1.
-            return LazyFunction(frozenset(keys), compute)
+        return arguments, lambda argument: concrete(self.value(body, {**environment, **chosen(argument)}, step))
 
     def _key(self, bounds: tuple[tree.Bound, ...], inner: Environment) -> Value:
         key: list[Value] = []
@@ -721,31 +724,6 @@ class Evaluator:
             else:
                 key.extend(inner[name] for name in bound.names)
         return tuple(key)
-
-    def _recursive_function(self, definition: tree.FunctionDefinition, environment: Environment, step: Step) -> Value:
-        bounds = definition.bounds
-        inner = dict(environment)
-        if len(bounds) == 1 and (len(bounds[0].names) == 1 or bounds[0].tuple_pattern):
-            bound = bounds[0]
-            assert bound.domain is not None  # the grammar has no unbounded function
-            arguments = self.value(bound.domain, environment, step)
-
-            def compute(argument: Value) -> Value:
-                chosen = self._unpacked(bound, argument) if bound.tuple_pattern else {bound.names[0]: argument}
-                return concrete(self.value(definition.body, {**inner, **chosen}, step))
-
-            function = LazyFunction(arguments, compute, recursive=True)
-        else:
-            by_key = {self._key(bounds, found): found for found in self.bindings(bounds, environment, step)}
-            function = LazyFunction(
-                frozenset(by_key),
-                lambda argument: concrete(
-                    self.value(definition.body, {**by_key[argument], definition.name: function}, step)
-                ),
-                recursive=True,
-            )
-        inner[definition.name] = function
-        return function
 
     def _function_set(self, node: tree.FunctionSet, environment: Environment, step: Step) -> Value:
         sets = self.value(node.domain, environment, step), self.value(node.range, environment, step)
@@ -985,14 +963,12 @@ class Evaluator:
         name = node.operator.name
         bound = environment.get(name)
         if type(bound) is Operator:
-            inner = {**bound.environment, **self._arguments(bound.parameters, node.arguments, environment)}
+            inner = {**bound.environment, **self.arguments(bound.parameters, node.arguments, environment)}
             return self.steps(bound.body, inner, step)
         name = self.replaced.get(name, name)
         definition = self.program.definitions.get(name)
         if isinstance(definition, tree.Definition):
-            return self.steps(
-                definition.body, self._arguments(definition.parameters, node.arguments, environment), step
-            )
+            return self.steps(definition.body, self.arguments(definition.parameters, node.arguments, environment), step)
         if name == "=" or name == "\\in":
             target = self._target(node.arguments[0], environment, step)
             if target is not None:

@@ -311,13 +311,12 @@ class SequenceSet(SetValue):
 class LazyFunction:
     """A function whose values are computed when they are asked for: a recursive one, or one with an infinite domain."""
 
-    __slots__ = ("compute", "domain", "known", "recursive")
+    __slots__ = ("compute", "domain", "known")
 
-    def __init__(self, domain_: Value, compute: Callable[[Value], Value], recursive: bool = False) -> None:
+    def __init__(self, domain_: Value, compute: Callable[[Value], Value]) -> None:
         self.domain = domain_
         self.compute = compute
         self.known: dict[Value, Value] = {}
-        self.recursive = recursive
 
     def apply(self, argument: Value) -> Value:
         if argument not in self.known:
