@@ -22,6 +22,11 @@ CELERY = Path(__file__).parents[2] / "specs" / "celery"
             "NoDoubleExecution",
             "Publish Pickup Start Check VisTimeout Pickup Start Check Execute Execute",
         ),
+        (
+            "early-check-then-insert",
+            "NoDoubleExecution",
+            "Publish Pickup VisTimeout Pickup Ack Start Check Ack Start Check Execute Execute",
+        ),
         ("early", "AckedWasExecuted", "Publish Pickup Ack Crash"),
         # The body that claimed is cut off with its pool child, whose message is requeued: that needs no timeout.
         ("idempotent-lost", "AckedWasExecuted", "Publish Pickup Start Check Nack Pickup Start Check Skip Done Ack"),
@@ -46,3 +51,8 @@ def test_what_holds_holds_in_every_state(config: str, generated: int, distinct: 
     """The numbers are those of a search written separately, in Python, without this checker."""
     found = explore(load_spec(CELERY / "CeleryRedis.tla", CELERY / f"CeleryRedis.{config}.cfg"))
     assert (found.outcome, found.generated, found.distinct) == ("pass", generated, distinct)
+
+
+def test_a_claim_holds_also_for_copies_that_waited_for_one_eta() -> None:
+    found = explore(load_spec(CELERY / "CeleryRedis.tla", CELERY / "CeleryRedis.early-idempotent.cfg"))
+    assert (found.outcome, found.invariant) == ("pass", None)
