@@ -55,11 +55,14 @@ def check(
     start: Start = "init",
     strict: bool = False,
     require: Iterable[str] = (),
+    max_states: int | None = None,
+    timeout: float | None = None,
 ) -> Verdict:
     """Judges the events of one run.
 
     :param events: native events, as :class:`~.behaviour.Event` or as mappings with its fields.
     :param order: ``total`` takes them as they come; ``emitter`` takes each emitter's by ``seq``.
+    :param max_states: with ``timeout`` (seconds) the bounds of the search: hidden steps may go on without end.
     :raises TlaError: the spec, or an event that speaks of what the spec lacks.
     """
     if scope != "run":
