@@ -21,6 +21,7 @@ from specwatch.pilots.celery.experiment import Experiment, Outcome, binding
 from specwatch.pilots.celery.plan import CONFIGS, EXPERIMENTS, MODES, Mode, Name, Plan, Settings, plan
 from specwatch.pilots.errors import PilotError
 from specwatch.pilots.runtime import Server
+from specwatch.pilots.runtime.servers import connect_postgres, connect_valkey
 
 SPECS = Path(__file__).parents[2] / "specs" / "celery"
 PATIENCE = 60.0
@@ -141,6 +142,33 @@ def test_workers_that_cannot_start_are_told_of_with_their_log(bench: Bench) -> N
 
 
 # --- what a run leaves behind
+
+
+def test_servers_of_others_are_left_as_they_were(bench: Bench, tmp_path: Path) -> None:
+    """Keys, tables and rows of a run are in a namespace of its own there, which is gone afterwards."""
+    urls = {name: server.url for name, server in bench.servers.items()}
+
+    def everything() -> tuple[set[str], set[tuple[str, ...]]]:
+        broker = connect_valkey(urls["valkey"])
+        with connect_postgres(urls["postgres"]) as database:
+            tables = database.execute("SELECT schemaname, tablename FROM pg_tables").fetchall()
+        keys = {str(key) for key in broker.scan_iter()}
+        broker.close()
+        return keys, set(tables)
+
+    before = everything()
+    own = msgspec.structs.replace(plan("idempotent"), struck=0)
+    with (
+        runtime.start("external", directory=tmp_path, urls=urls, logs=tmp_path / "logs") as servers,
+        Experiment(own, servers, tmp_path / "run", tmp_path / "scratch") as one,
+    ):
+        one.settle()
+        during = everything()
+        outcome = one.finish(SPECS)
+    assert (list(outcome.rows.values()), outcome.disagreements) == ([1], [])
+    assert len(during[0]) > len(before[0])
+    assert len(during[1]) > len(before[1])
+    assert everything() == before
 
 
 def test_a_run_directory_is_judged_again_wherever_it_lies(bench: Bench, tmp_path: Path) -> None:
