@@ -1,7 +1,8 @@
 """The Celery application of the tests. Run as a program it is their producer.
 
-Configured by the environment: BROKER is a URL, VISIBILITY_TIMEOUT seconds. A producer reads one JSON object a line:
-``{"task": NAME, "args": [...], "options": {...}}`` publishes, and the task's id is printed; ``{"revoke": ID}`` revokes.
+Configured by the environment: BROKER is a URL, VISIBILITY_TIMEOUT seconds, ACKS late or early, TASKS_PER_CHILD a
+number. A producer reads one JSON object a line: ``{"task": NAME, "args": [...], "options": {...}}`` publishes, and the
+task's id is printed; ``{"revoke": ID}`` revokes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ app.conf.update(
     },
     task_acks_late=os.environ.get("ACKS", "late") == "late",
     task_ignore_result=True,
-    worker_prefetch_multiplier=int(os.environ.get("PREFETCH", "4")),
+    worker_max_tasks_per_child=int(os.environ.get("TASKS_PER_CHILD", "0")) or None,
     worker_cancel_long_running_tasks_on_connection_loss=False,
 )
 instrument(app)
@@ -138,6 +139,13 @@ def die(self: Any) -> None:
 @task(bind=True, reject_on_worker_lost=True)
 def die_once(self: Any) -> None:
     if not self.request.delivery_info["redelivered"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    executed()
+
+
+@task(bind=True, retry_on_worker_lost=True, default_retry_delay=0)
+def die_and_retry(self: Any) -> None:
+    if self.request.retries == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     executed()
 

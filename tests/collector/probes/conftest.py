@@ -86,6 +86,14 @@ class Bench:
         except OSError:
             return b""
 
+    def take(self, queue: str) -> tuple[int, dict[str, Any]]:
+        """Take a message out of a queue: how many are left, and the message."""
+        answer = self.command("RPOP", queue).split(b"\r\n", 1)[1].rstrip()
+        left = int(self.command("LLEN", queue)[1:])
+        message = json.loads(answer)
+        assert isinstance(message, dict)
+        return left, message
+
     def start_worker(
         self, name: str = "A@h", pool: str = "prefork", concurrency: int = 2, **environment: str
     ) -> Worker:
@@ -158,13 +166,11 @@ class Bench:
         eventually(lambda: self.story(task_id).count(action) >= count, f"{action} of {task_id}")
 
     def check(self, *options: str) -> dict[str, Any]:
-        """What ``specwatch check celery`` says of all that was emitted.
-
-        Publish and Start are told here, so that they need not be hidden.
-        """
+        """What ``specwatch check celery`` says of all that was emitted, once the producer has ended."""
+        self.stop_producer()
         command = [sys.executable, "-m", "specwatch.cli", "check", "celery", str(self.events_directory), "--json"]
         done = subprocess.run(
-            [*command, "--hidden", "Check,Resend,VisTimeout", "--timeout", "60", *options],
+            [*command, *options],
             capture_output=True,
             text=True,
             check=False,

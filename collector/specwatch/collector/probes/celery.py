@@ -372,9 +372,11 @@ def _unusable(sender: Any = None, message: Any = None, **_: Any) -> None:
 
 
 def _discarded(node: str, message: Any, reason: str) -> None:
-    """A message that reached no strategy, or left it by an error: received, and rejected."""
+    """A message that reached no strategy: received, and rejected. One without a task's id is no one's."""
     if getattr(message, "specwatch", None) is None:
         fields = message.headers if message.headers and "id" in message.headers else message.payload
+        if not isinstance(fields, Mapping) or "id" not in fields:
+            return
         # It was rejected before the signal came. No one else can have it any more, so that the order is no matter.
         delivery = _Delivery(message, fields, node)
         delivery.tell("Pickup")
