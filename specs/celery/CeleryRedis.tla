@@ -305,7 +305,8 @@ Expire(t, w, a) ==
     /\ UNCHANGED <<sent, ready, acked, restored, database, published, announced>>
 
 (* A worker that stops, or lost its connection, puts its tags back at      *)
-(* once. A body that has begun may be ended by that, or may go on.         *)
+(* once. Its copy may be ended by that, or may go on: a body that has      *)
+(* begun, and one that still waits in a pool of threads.                   *)
 RestoreOnShutdown(t, w, a) ==
   \E c \in DOMAIN copies[t] :
     /\ c.w = w /\ c.a = a
@@ -313,8 +314,7 @@ RestoreOnShutdown(t, w, a) ==
     /\ unacked' = [unacked EXCEPT ![t] = @ \ {c.d}]
     /\ ready' = [ready EXCEPT ![t] = @ \union ({c.d} \intersect unacked[t])]
     /\ restored' = [restored EXCEPT ![t] = @ \union ({c.d} \intersect unacked[t])]
-    /\ copies' \in {[copies EXCEPT ![t] = Drop(@, c)]}
-                     \union (IF c.phase = "held" THEN {} ELSE {copies})
+    /\ copies' \in {[copies EXCEPT ![t] = Drop(@, c)], copies}
     /\ UNCHANGED <<sent, acked, database, account>>
 
 ---------------------------------------------------------------- \* faults
