@@ -287,7 +287,10 @@ class _Judge:
 
     def count(self, behaviour: Behaviour, answer: _Answer) -> None:
         """Coverage, hidden steps, and what was required."""
-        explained = behaviour.events[: answer.reached] if answer.explained is None else answer.explained
+        explained = answer.explained
+        if explained is None:
+            # What diverges at an event explains those before it.
+            explained = behaviour.events[: answer.reached - (answer.word == "diverges")]
         for event in explained:
             name = self.name_of(event)
             self.coverage[name] += 1
@@ -297,18 +300,18 @@ class _Judge:
         self.hidden_steps += sum(answer.hidden.values())
         for name in sorted(self.unmet):
             actions = frozenset(self.spec.named(name))
-            used_ = any(action.name in answer.hidden for action in actions)
-            if used_ and answer.word == "conforms" and not self.explained_without(behaviour, actions):
+            if any(action.name in answer.hidden for action in actions) and self.needed(behaviour, answer, actions):
                 self.unmet.discard(name)
 
     def name_of(self, event: Event) -> str:
         """The action under which an event is counted: a group's first, where a group is all that it says."""
         return event.action if event.action in self.coverage else self.spec.named(event.action)[0].name
 
-    def explained_without(self, behaviour: Behaviour, actions: frozenset[Action]) -> bool:
-        """A hidden action has happened only where the events cannot be explained without it."""
+    def needed(self, behaviour: Behaviour, answer: _Answer, actions: frozenset[Action]) -> bool:
+        """A hidden action has happened only where the events cannot be explained as well without it."""
         rules = Rules(self.rules.hidden - actions, self.rules.hidden_max, self.rules.keep_constraints)
-        return self.run(behaviour, rules).word in ("conforms", "inconclusive")
+        worse = {"conforms": ("violates", "diverges"), "violates": ("diverges",)}
+        return self.run(behaviour, rules).word in worse.get(answer.word, ())
 
     def kinds(self) -> list[Kind]:
         """Findings that tell the same story, the most frequent first."""
