@@ -93,6 +93,14 @@ def test_what_couples_two_keys_is_named_with_its_place(
     assert caught.value.span.line > 1
 
 
+def test_a_set_of_keys_that_the_config_replaces_is_no_constant_to_cut_down(make_spec: Callable[..., Spec]) -> None:
+    config = CONFIG.replace('Tasks = {"a", "b"}', "Tasks <- Names")
+    spec = make_spec(QUEUE.replace("VARIABLES", 'Names == {"a", "b"}\nVARIABLES'), config)
+    with pytest.raises(Coupled, match="no declared constant"):
+        separable(spec)
+    assert check(spec, [Event(action="Publish", params={"t": "a"})]).verdict == "conforms"
+
+
 def test_the_shipped_model_is_separable_in_every_mode() -> None:
     for config in sorted(CELERY.glob("CeleryRedis.*.cfg")):
         proof = separable(load_spec(CELERY / "CeleryRedis.tla", config))
