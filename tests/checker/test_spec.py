@@ -71,6 +71,24 @@ Next == Drop \\/ Evict"""
     assert [action.names for action in spec.actions] == [("Drop", "Next"), ("Evict", "Next")]
 
 
+def test_an_action_is_spoken_of_by_the_outermost_name_that_means_it_alone(make_spec: Callable[..., Spec]) -> None:
+    spec = make_spec(
+        """VARIABLE x
+Init == x = 0
+Move(n) == x' = n
+Publish == Move(1)
+Return == Move(0)
+Stop == x' = 9
+Group == Publish \\/ Return
+Next == Group \\/ Stop"""
+    )
+    assert [(action.name, action.label) for action in spec.actions] == [
+        ("Move", "Publish"),
+        ("Move", "Return"),
+        ("Stop", "Stop"),
+    ]
+
+
 def test_parameters_are_the_leading_quantifiers_outside_and_inside_with_formal_names_beside(
     make_spec: Callable[..., Spec],
 ) -> None:

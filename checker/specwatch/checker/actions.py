@@ -12,6 +12,7 @@ Splitting changes no step and no order: the marked tree generates what Next gene
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from .tla import tree
@@ -19,16 +20,19 @@ from .tla.evaluate import Branch, Given, Inline, Leaf
 from .tla.modules import Program
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Action:
     """One action of Next. ``names`` holds ``name`` and the names of the groups around it."""
 
     name: str
+    """The innermost definition's, as TLC prints it."""
     names: tuple[str, ...]
     parameters: tuple[str, ...]
     aliases: dict[str, str]
     """Formal parameter → the bound name that it stands for."""
     body: tree.Expression
+    label: str = ""
+    """The outermost name that means this action alone: with ``Publish(t) == Move(t, "out")``, ``Publish``."""
 
     def parameter(self, name: str) -> str | None:
         """The parameter that an event means by a name; None where the action has none such."""
@@ -58,6 +62,11 @@ def split(program: Program, next_name: str | None, next_expression: tree.Express
     """Splits a next-state relation. ``next_name`` is its definition's, where it has one."""
     splitter = _Splitter(program, replaced)
     marked, actions = splitter.mark(next_expression, _Way(names=(next_name,) if next_name else ()))
+    meanings = Counter(name for action in actions for name in action.names)
+    for action in actions:
+        # Next itself is no name to speak of, even where it has one action only.
+        below = action.names[:-1] or action.names
+        action.label = next((name for name in reversed(below) if meanings[name] == 1), action.name)
     return Split(marked, tuple(actions))
 
 

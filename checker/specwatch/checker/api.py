@@ -134,7 +134,7 @@ class _Judge:
         self.counts = Behaviours()
         self.undecided: dict[str, int] = {}
         self.hidden_steps = 0
-        self.coverage: dict[str, int] = dict.fromkeys(dict.fromkeys(action.name for action in spec.actions), 0)
+        self.coverage: dict[str, int] = dict.fromkeys(dict.fromkeys(action.label for action in spec.actions), 0)
         self.unmet = {name for name in options.require if self.required(name)}
 
     def actions(self, name: str, what: str) -> tuple[Action, ...]:
@@ -300,12 +300,12 @@ class _Judge:
         self.hidden_steps += sum(answer.hidden.values())
         for name in sorted(self.unmet):
             actions = frozenset(self.spec.named(name))
-            if any(action.name in answer.hidden for action in actions) and self.needed(behaviour, answer, actions):
+            if any(action.label in answer.hidden for action in actions) and self.needed(behaviour, answer, actions):
                 self.unmet.discard(name)
 
     def name_of(self, event: Event) -> str:
         """The action under which an event is counted: a group's first, where a group is all that it says."""
-        return event.action if event.action in self.coverage else self.spec.named(event.action)[0].name
+        return event.action if event.action in self.coverage else self.spec.named(event.action)[0].label
 
     def needed(self, behaviour: Behaviour, answer: _Answer, actions: frozenset[Action]) -> bool:
         """A hidden action has happened only where the events cannot be explained as well without it."""
@@ -334,7 +334,7 @@ class _Judge:
         spec, options = self.spec, self.options
         found = []
         if self.rules.hidden:
-            names = ", ".join(sorted({action.name for action in self.rules.hidden}))
+            names = ", ".join(sorted({action.label for action in self.rules.hidden}))
             limit = "" if options.hidden_max is None else f", at most {options.hidden_max} between two events"
             found.append(f"may have happened without a record: {names}{limit}")
         if not options.keep_constraints:
@@ -359,7 +359,7 @@ def _best(outcome: Outcome) -> Node | None:
 def _inserted(node: Node | None) -> dict[str, int]:
     """The hidden steps on the way to a node, by action."""
     steps = Way.steps(node.way) if node is not None else []
-    return dict(Counter(step.action.name for step in steps if isinstance(step, Inserted)))
+    return dict(Counter(step.action.label for step in steps if isinstance(step, Inserted)))
 
 
 def _lost(losses: Sequence[Loss]) -> str:

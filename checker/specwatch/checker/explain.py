@@ -39,7 +39,7 @@ def call(action: str, params: Iterable[tuple[str, str]]) -> str:
 
 
 def _call(action: Action, params: tuple[tuple[str, Value], ...]) -> str:
-    return call(action.name, ((name, show_short(value)) for name, value in params))
+    return call(action.label, ((name, show_short(value)) for name, value in params))
 
 
 def event_call(event: Event) -> str:
@@ -66,7 +66,7 @@ def hidden_steps(replay: Replay, node: Node) -> list[HiddenStep]:
     return [
         HiddenStep(
             before=replay.number(step.before),
-            action=step.action.name,
+            action=step.action.label,
             params={name: show(value) for name, value in step.params},
         )
         for step in Way.steps(node.way)
@@ -126,7 +126,7 @@ def _explain_break(spec: Spec, behaviour: Behaviour, replay: Replay, outcome: Ou
     if first.at == 0:
         summary = f"every initial state breaks {broke}"
     elif first.hidden is not None:
-        summary = f"the hidden step {first.hidden.name} before event {replay.number(first.at)} breaks {broke}"
+        summary = f"the hidden step {first.hidden.label} before event {replay.number(first.at)} breaks {broke}"
     else:
         summary = f"event {replay.number(first.at)}, {event_call(events[first.at - 1])}, breaks {broke}"
     if first.at != outcome.at:
@@ -136,7 +136,7 @@ def _explain_break(spec: Spec, behaviour: Behaviour, replay: Replay, outcome: Ou
         at=replay.number(outcome.at),
         event=event,
         invariant=name,
-        action=first.hidden.name if first.hidden is not None else event.action if event is not None else None,
+        action=first.hidden.label if first.hidden is not None else event.action if event is not None else None,
         hidden=hidden_steps(replay, node),
         explanation=Explanation(
             summary=summary,

@@ -222,7 +222,7 @@ class KeyReplay:
         counts: dict[str, int] = {}
         for step in Way.steps(node.way):
             if isinstance(step, Inserted):
-                counts[step.action.name] = counts.get(step.action.name, 0) + 1
+                counts[step.action.label] = counts.get(step.action.label, 0) + 1
             else:
                 for action, number in ends[step].counts:
                     counts[action] = counts.get(action, 0) + number
