@@ -5,7 +5,7 @@ from __future__ import annotations
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": (".check", "Replay recorded logs against a spec: did it behave?"),
     "explore": (".explore", "Model-check a spec: every state that it can reach."),
-    "parse": (".parse", "Check the syntax, names and levels of TLA+ modules."),
+    "parse": (".parse", "Check the syntax and names of TLA+ modules."),
     "run": (".run", "A chaos run: real servers, a real fault, and what the spec says of it."),
     "servers": (".servers", "Show which servers are here, and how to get the rest."),
 }

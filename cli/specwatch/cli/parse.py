@@ -1,4 +1,4 @@
-"""``specwatch parse FILE…``: syntax, names and levels of TLA+ modules; exit code 0 or 4."""
+"""``specwatch parse FILE…``: syntax and names of TLA+ modules; exit code 0 or 4."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--tree", is_flag=True, help="Print each module fully parenthesised.")
 @output_options
 def command(files: tuple[str, ...], tree: bool, json: bool, quiet: bool, no_color: bool) -> int:
-    """Check the syntax, names and levels of TLA+ modules.
+    """Check the syntax and names of TLA+ modules.
 
     Every FILE is looked at, also after an error. Exit code 0: all are well-formed; 4: not all.
     """

@@ -4,7 +4,7 @@
 
     TlaError
     ├── TlaSyntaxError       the text is no TLA+ (scanner, bullets, grammar, precedence, a module not found)
-    ├── TlaSemanticError     names, arities, levels
+    ├── TlaSemanticError     names, arities
     ├── TlaConfigError       the .cfg, or a constant without a value
     └── TlaEvaluationError   an expression that has no value (a type error, a function outside its domain, …)
 
@@ -52,7 +52,7 @@ class TlaSyntaxError(TlaError):
 
 
 class TlaSemanticError(TlaError):
-    """The text parses, and a name, an arity or a level in it is wrong."""
+    """The text parses, and a name or an arity in it is wrong."""
 
 
 class TlaConfigError(TlaError):
