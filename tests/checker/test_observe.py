@@ -46,6 +46,12 @@ N1 = ModelValue("n1")
         ({"a": {"b": 1}}, Map({"a": Map({"b": 1, "c": 2})}), True),
         ({"#set": [{"a": 1}]}, frozenset({Map({"a": 1, "b": 2})}), False),
         ([{"a": 1}], (Map({"a": 1, "b": 2}),), False),
+        ({"#set": 5}, frozenset(), False),
+        ({"#set": None}, frozenset(), False),
+        ({"#tup": 3}, (), False),
+        ({"#map": [[1]]}, (1,), False),
+        ({"#map": [[1, 2, 3]]}, (2,), False),
+        ({"#map": 5}, (), False),
         ({}, (), True),
         ({}, frozenset(), False),
     ],
@@ -77,7 +83,8 @@ def test_some_fields_of_a_record_parameter_leave_the_others_open() -> None:
 
 
 def test_null_and_fractions_are_no_values() -> None:
-    for observed in (None, 0.5, [None]):
+    refused: list[Json] = [None, 0.5, [None], {"#set": 5}, {"#tup": {}}, {"#map": [[1]]}, {"#map": "ab"}]
+    for observed in refused:
         with pytest.raises(ValueProblem):
             to_value(observed)
 

@@ -71,6 +71,10 @@ def test_a_spec_whose_state_is_functions_over_the_keys_is_separable(make_spec: C
         ("\\A t \\in Tasks : done[t] <= 1", "\\A t, u \\in Tasks : done[t] = done[u]", "the set of all keys"),
         ("\\A t \\in Tasks : done[t] <= 1", "\\E t \\in Tasks : done[t] <= 1", "the set of all keys"),
         ("\\E t \\in Tasks :\n", "\\E t \\in {x \\in Tasks : TRUE} :\n", "t ranges over what is no declared constant"),
+        ("Next == \\E t", "Next == Tasks # {} /\\ \\E t", "Tasks, the set of all keys, is used as a value"),
+        ("Next == \\E t", "Next == LET some == Tasks IN \\E t", "Tasks, the set of all keys, is used as a value"),
+        ("Next == \\E t", "Some == Tasks # {}\nNext == Some /\\ \\E t", "the set of all keys, is used as a value"),
+        ("Next == \\E t", "Next == \\E n \\in {Tasks} : \\E t", "n ranges over what is no declared constant"),
         ("Publish(t) \\/ Return(t)", "Publish(t) \\/ UNCHANGED vars", None),
         (
             "Next == \\E t",
@@ -190,6 +194,24 @@ def test_key_by_key_is_the_verdict_of_the_whole_for_the_shipped_model(mode: str)
         events = damaged(walk(spec, draw, 9, hidden), draw)
         by_key, whole = (judged(spec, events, hidden, by_key=by_key) for by_key in (True, False))
         assert essence(by_key) == essence(whole), events
+
+
+def test_an_observation_is_of_the_key_that_it_names_whatever_key_came_first(make_spec: Callable[..., Spec]) -> None:
+    spec = make_spec(
+        """EXTENDS Naturals
+CONSTANT K
+VARIABLE v
+Init == v = [t \\in K |-> 0]
+Step(t) == v' = [v EXCEPT ![t] = @ + 1]
+Next == \\E t \\in K : Step(t)
+Small == \\A t \\in K : v[t] < 2""",
+        "CONSTANT K = {1, a} INIT Init NEXT Next INVARIANT Small",
+    )
+    seen = Event(action="Step", params={"t": "a"}, state={"v": {"a": 1}})
+    one = Event(action="Step", params={"t": 1})
+    assert check(spec, [one, seen]).verdict == "conforms"
+    verdict = check(spec, [one, seen, one, one])
+    assert (verdict.verdict, verdict.findings[0].at) == ("violates", 3)
 
 
 def test_the_finding_speaks_of_the_whole_runs_events_and_of_the_one_key(make_spec: Callable[..., Spec]) -> None:

@@ -651,3 +651,27 @@ def test_every_judged_trace_is_read_without_loss(path: Path) -> None:
         (event["action"], event.get("params", {})) for event in written
     ]
     assert (losses(collected), collected.ledger.gaps) == ([], [])
+
+
+def test_numbers_out_of_line_order_leave_no_place_for_an_event_without_one(tmp_path: Path) -> None:
+    log = tmp_path / "mixed.jsonl"
+    lines = [
+        {"action": "A", "emitter": "w", "seq": 2},
+        {"action": "B", "emitter": "w"},
+        {"action": "C", "emitter": "w", "seq": 1},
+    ]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(CollectorError, match="its place is not known") as caught:
+        collect([str(log)], order="emitter")
+    assert caught.value.line == 2
+
+
+def test_equal_times_stand_in_an_order_that_is_not_that_of_the_arguments(tmp_path: Path) -> None:
+    logs = [tmp_path / name for name in ("a.jsonl", "b.jsonl")]
+    for log in logs:
+        log.write_text(json.dumps({"action": log.stem.upper(), "emitter": log.stem, "time": 1}) + "\n")
+    forwards, backwards = (
+        [event.action for event in collect([str(log) for log in order]).behaviours[0].events]
+        for order in (logs, logs[::-1])
+    )
+    assert forwards == backwards == ["A", "B"]

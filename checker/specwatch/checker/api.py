@@ -206,14 +206,19 @@ class _Judge:
         """Replays a behaviour: key by key where the spec allows it, else as a whole."""
         whole = Replay(self.spec, behaviour, rules, self.bounds)
         tables = self.tables(rules)
-        if tables is None or not tables.suits(behaviour):
-            outcome = whole.run()
-            best = _best(outcome)
-            hidden = _inserted(best)
-            answer = _Answer(outcome.word, outcome.at, outcome.reached, hidden, whole, outcome, outcome.bound)
-            if not whole.total:
-                answer.explained = whole.explained(best.cut) if best is not None else []
-            return answer
+        by_key = self.run_by_key(behaviour, tables, rules) if tables is not None and tables.suits(behaviour) else None
+        if by_key is not None:
+            return by_key
+        outcome = whole.run()
+        best = _best(outcome)
+        hidden = _inserted(best)
+        answer = _Answer(outcome.word, outcome.at, outcome.reached, hidden, whole, outcome, outcome.bound)
+        if not whole.total:
+            answer.explained = whole.explained(best.cut) if best is not None else []
+        return answer
+
+    def run_by_key(self, behaviour: Behaviour, tables: KeyReplay, rules: Rules) -> _Answer | None:
+        """The answer of the tables; None where the oracle does not bear out that a key fails."""
         by_key = tables.run(behaviour)
         if by_key.bound is not None:
             return _Answer("inconclusive", None, by_key.reached, by_key.coverage, bound=by_key.bound)
@@ -226,6 +231,8 @@ class _Judge:
         outcome = replay.run()
         if outcome.word == "inconclusive":
             return _Answer("inconclusive", None, by_key.failed - 1, by_key.coverage, bound=outcome.bound)
+        if outcome.at != len(events):
+            return None
         hidden = by_key.coverage
         if outcome.word == "violates":
             # This key's part breaks the path of the whole, so that no other key's need be good.

@@ -59,16 +59,17 @@ def matches(observed: Json, value: Value, *, whole: bool = False) -> bool:
     return False
 
 
-def _is_sequence(items: list[Json], value: Value) -> bool:
+def _is_sequence(items: Json, value: Value) -> bool:
     return (
         type(value) is tuple
+        and isinstance(items, list)
         and len(value) == len(items)
         and all(matches(item, element, whole=True) for item, element in zip(items, value, strict=True))
     )
 
 
-def _is_set(items: list[Json], value: Value) -> bool:
-    if type(value) is not frozenset:
+def _is_set(items: Json, value: Value) -> bool:
+    if type(value) is not frozenset or not isinstance(items, list):
         return False
     found = set()
     for item in items:
@@ -79,7 +80,9 @@ def _is_set(items: list[Json], value: Value) -> bool:
     return len(found) == len(value)
 
 
-def _is_function(pairs: list[Json], value: Value) -> bool:
+def _is_function(pairs: Json, value: Value) -> bool:
+    if not _are_pairs(pairs):
+        return False
     if type(value) is tuple:
         table: Mapping[Value, Value] = dict(enumerate(value, 1))
     elif type(value) is Map:
@@ -93,6 +96,10 @@ def _is_function(pairs: list[Json], value: Value) -> bool:
             return False
         found.add(argument)
     return len(found) == len(table)
+
+
+def _are_pairs(pairs: Json) -> bool:
+    return isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
 
 
 def _has_fields(observed: Mapping[str, Json], value: Value, whole: bool) -> bool:
@@ -155,15 +162,26 @@ def to_value(observed: Json, models: frozenset[str] = frozenset()) -> Value:
     if isinstance(observed, list):
         return tuple(to_value(item, models) for item in observed)
     if isinstance(observed, dict):
-        if len(observed) == 1:
-            if "#set" in observed:
-                return frozenset(to_value(item, models) for item in observed["#set"])
-            if "#map" in observed:
-                return function_of((to_value(key, models), to_value(item, models)) for key, item in observed["#map"])
-            if "#tup" in observed:
-                return tuple(to_value(item, models) for item in observed["#tup"])
+        tagged = _tagged(observed, models) if len(observed) == 1 else None
+        if tagged is not None:
+            return tagged
         return function_of((name, to_value(item, models)) for name, item in observed.items())
     raise ValueProblem(f"{observed!r} is no TLA+ value")
+
+
+def _tagged(observed: dict[str, Json], models: frozenset[str]) -> Value | None:
+    """The value of ``{"#set": …}``, ``{"#map": …}`` or ``{"#tup": …}``; None for any other object."""
+    [(tag, items)] = observed.items()
+    if tag in ("#set", "#tup") and isinstance(items, list):
+        values = (to_value(item, models) for item in items)
+        return frozenset(values) if tag == "#set" else tuple(values)
+    if tag == "#map" and _are_pairs(items):
+        return function_of((to_value(key, models), to_value(item, models)) for key, item in items)
+    if tag in ("#set", "#map", "#tup"):
+        raise ValueProblem(
+            f"{observed!r} is no TLA+ value: {tag} needs a list" + (" of pairs" if tag == "#map" else "")
+        )
+    return None
 
 
 def model_names(values: Iterable[Value]) -> frozenset[str]:

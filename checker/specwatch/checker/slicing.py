@@ -79,14 +79,30 @@ class _Analysis:
         for action in self.spec.actions:
             if self.key not in action.parameters:
                 raise Coupled(f"{action.name} has no parameter {self.key}", action.body.span)
+        # The set of keys is known before anything is read: it may stand above the quantifier, and is no value there.
+        self.find_keys(self.spec.next)
+        assert self.constant is not None  # every action has the parameter
         self.marked(self.spec.next, NO_KEY)
-        assert self.constant is not None  # every action has the parameter, and its quantifier has set this
         self.init()
         for invariant in self.spec.invariants:
             self.invariant(invariant.expression)
         return Separable(self.key, self.constant)
 
     # --- Next ---------------------------------------------------------------------------------------------------------
+
+    def find_keys(self, node: tree.Expression) -> None:
+        """What the key ranges over, wherever in Next it is quantified."""
+        if isinstance(node, Branch):
+            for item, _ in node.items:
+                self.find_keys(item)
+        elif isinstance(node, tree.And):
+            for item in node.items:
+                self.find_keys(item)
+        elif isinstance(node, (Given, Inline, tree.Let)):
+            for bound in node.bounds if isinstance(node, Given) else ():
+                if self.key in bound.names:
+                    self.quantified_key(bound)
+            self.find_keys(node.body)
 
     def marked(self, node: tree.Expression, keys: Keys) -> None:
         """The part of Next above its actions."""
@@ -97,7 +113,6 @@ class _Analysis:
             inner = keys
             for bound in node.bounds:
                 if self.key in bound.names:
-                    self.quantified_key(bound)
                     inner = inner | {self.key}
                 elif bound.domain is not None:
                     self.value(bound.domain, keys)

@@ -98,7 +98,7 @@ class KeyReplay:
         for seen in (event.state, event.before):
             for part in (seen or {}).values():
                 # Only an object that names this key alone is an observation of this key alone.
-                if not isinstance(part, dict) or list(part) != [str(found)] or not isinstance(found, str):
+                if not isinstance(part, dict) or list(part) != [found] or found in ("#set", "#map", "#tup"):
                     return None
         return found
 
@@ -117,10 +117,14 @@ class KeyReplay:
         if behaviour.order != "total" or self.rules.hidden_max is not None or self.rules.keep_constraints:
             return False
         known: set[Json] = set()
+        first = self.name
         for event in behaviour.events:
             key = self.key_of(event)
             if key is None:
                 return False
+            first = key if first is None else first
+            if (event.state or event.before) and not isinstance(first, str):
+                return False  # an observation names its key as a string, and could not be renamed to this one
             if key not in known:
                 if len(candidates(key, self.keys, self.spec.models)) != 1:
                     return False

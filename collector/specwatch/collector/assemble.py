@@ -316,6 +316,7 @@ class _Assembling:
         for index in indices:
             boots.setdefault(self.boots.get(index), []).append(index)
         for boot, own in boots.items():
+            self._refuse_mixed(own)
             if all(self.events[index].seq is not None for index in own):
                 # Of two records with one number the content decides, so that their arrival does not.
                 boots[boot] = self._sorted_by_seq(own)
@@ -325,6 +326,20 @@ class _Assembling:
             if all(begin is not None for begin in begins):
                 lives = [life for _, life in sorted(zip(begins, lives, strict=True), key=lambda pair: pair[0] or 0)]
         return [index for life in lives for index in life]
+
+    def _refuse_mixed(self, indices: list[int]) -> None:
+        """Where some of an emitter's events have a number and stand out of line order, the others have no place."""
+        numbered = [index for index in indices if self.events[index].seq is not None]
+        if len(numbered) == len(indices) or all(
+            self._seq(a) < self._seq(b) for a, b in zip(numbered, islice(numbered, 1, None), strict=False)
+        ):
+            return
+        index = next(index for index in indices if self.events[index].seq is None)
+        raise at(
+            self.events[index].source,
+            "this event has no seq, and others of its emitter have theirs out of line order: its place is not known",
+            "number every event of an emitter, or none; or say --order total",
+        )
 
     def _sorted_by_seq(self, indices: list[int]) -> list[int]:
         ordered = sorted(indices, key=self._seq)
@@ -363,7 +378,10 @@ class _Assembling:
         return sorted(arranged, key=lambda index: late.get(index, events[index].time or 0))
 
     def _as_logged(self, indices: Sequence[int], emitters: dict[str, list[int]]) -> list[int]:
-        """The order of arrival, but in the places of each emitter its own events in their own order."""
+        """Log by log, by name, as the lines stand; but in each emitter's places its own events in their own order."""
+        chosen = set(indices)
+        logs = sorted(self.reading.logs, key=lambda part: part.name)
+        indices = [index for part in logs for index in range(part.first, part.end) if index in chosen]
         own = {emitter: iter(places) for emitter, places in emitters.items()}
         return [index if (emitter := self.events[index].emitter) is None else next(own[emitter]) for index in indices]
 
