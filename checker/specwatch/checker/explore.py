@@ -136,10 +136,10 @@ def explore(
     ] + spec.warnings
 
     def result(outcome: Outcome, **more: object) -> Exploration:
-        unchecked = list(spec.unchecked) if outcome == "pass" else []
+        unchecked = list(spec.unchecked)
         return Exploration(
             outcome=outcome,
-            exit_code=3 if unchecked else EXIT_CODES[outcome],
+            exit_code=3 if unchecked and outcome == "pass" else EXIT_CODES[outcome],
             generated=search.generated,
             distinct=len(search.reached),
             depth=search.depth,
