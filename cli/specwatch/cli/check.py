@@ -12,9 +12,8 @@ import click
 
 from .app import Subcommand
 from .errors import Refused
-from .output import bound_options, output_options, wants_color, write, write_json_text
+from .output import bound_options, output_options, verdict_options, wants_color, write, write_json_text
 from .target import job
-from .units import Share
 
 if TYPE_CHECKING:
     from specwatch.checker.api import Options
@@ -86,18 +85,7 @@ def _pairs(_: click.Context, param: click.Parameter, values: tuple[str, ...]) ->
     metavar="NAME=VALUE",
     help="A setting, as visibility_timeout=7200.",
 )
-@click.option("--junit", metavar="FILE", help="Write a JUnit report too.")
-@click.option(
-    "--max-findings",
-    type=click.IntRange(min=0),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="How many findings to list; counts stay complete.",
-)
-@click.option(
-    "--allow-inconclusive", type=Share(), metavar="SHARE", help="Exit 0 where at most this share (0.1%) is undecided."
-)
+@verdict_options
 @bound_options
 @output_options
 def command(target: str, logs: tuple[str, ...], **given: Any) -> int:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from .units import Duration, Size
+from .units import Duration, Share, Size
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -35,6 +35,29 @@ def bound_options(function: _F) -> _F:
             "--timeout", type=Duration(), metavar="TIME", help="The longest time: 90 (seconds), 5m, none (check: 45s)."
         ),
         click.option("--max-states", type=click.IntRange(min=1), metavar="N", help="The most states for the search."),
+    ):
+        function = option(function)
+    return function
+
+
+def verdict_options(function: _F) -> _F:
+    """``--junit``, ``--max-findings`` and ``--allow-inconclusive``: of the commands that end with a verdict."""
+    for option in (
+        click.option(
+            "--allow-inconclusive",
+            type=Share(),
+            metavar="SHARE",
+            help="Exit 0 where at most this share (0.1%) is undecided.",
+        ),
+        click.option(
+            "--max-findings",
+            type=click.IntRange(min=0),
+            default=100,
+            show_default=True,
+            metavar="N",
+            help="How many findings to list; counts stay complete.",
+        ),
+        click.option("--junit", metavar="FILE", help="Write a JUnit report too."),
     ):
         function = option(function)
     return function

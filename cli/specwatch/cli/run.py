@@ -19,8 +19,7 @@ from specwatch.pilots.celery.plan import EXPERIMENTS, MODES, Mode, Name, Plan, p
 from . import run_report, shipped
 from .app import Subcommand
 from .errors import Refused
-from .output import bound_options, output_options, shows_progress, wants_color, write, write_json
-from .units import Share
+from .output import bound_options, output_options, shows_progress, verdict_options, wants_color, write, write_json
 
 if TYPE_CHECKING:
     from specwatch.checker.behaviour import Event
@@ -110,18 +109,7 @@ def exit_code(rows: list[Row], *, mode: str | None, expect: str | None) -> int:
 @click.option("--keep", metavar="DIR", help="Keep the run directory here; of several modes, one folder each in it.")
 @click.option("--expect", type=click.Choice(_VERDICTS), help="With --mode: exit 0 if this is the verdict.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="What the task ids are made from.")
-@click.option("--junit", metavar="FILE", help="Write a JUnit report too.")
-@click.option(
-    "--max-findings",
-    type=click.IntRange(min=0),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="How many findings to list; counts stay complete.",
-)
-@click.option(
-    "--allow-inconclusive", type=Share(), metavar="SHARE", help="Exit 0 where at most this share (0.1%) is undecided."
-)
+@verdict_options
 @bound_options
 @output_options
 def command(pilot: str, **given: Any) -> int:
