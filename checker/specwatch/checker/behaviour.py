@@ -54,29 +54,46 @@ class Event(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     boot: str | None = None
     attempt: int | None = None
     source: Source | None = None
+    alternatives: list[str] = []
+    """Other actions that the record may be, with the same parameters as far as they have them."""
+    part: int = 0
+    """The place among the events of one record, where it made several."""
     extra: dict[str, Json] | None = None
-    """Fields of the record that are none of the above: kept, never errors."""
+    """Fields of the record that are none of the above: kept, never errors. ``expect`` reads ``$field`` from here."""
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is missing from a behaviour, and how far the events before it can be relied upon.
+    """Something that is missing from a behaviour.
 
-    A verdict settled by the first ``settled`` events of the behaviour stands; a later one does not.
+    ``unparsed``: a verdict settled by the first ``settled`` events stands, a later one does not.
+
+    The others say what may be missing, and where: ``count`` records of ``emitter`` (None: any number), each of them
+    nothing or one event, after ``events[after]`` (-1: after nothing) and before ``events[before]`` (None: up to the
+    end), which are the neighbours in the emitter's own order; ``begin`` and ``end`` are their times. ``in-flight``: it
+    is ``event`` or nothing.
     """
 
-    reason: Literal["gap", "unparsed", "open-tail"]
-    settled: int
+    reason: Literal["gap", "unparsed", "open-tail", "in-flight"]
     detail: str
     """For people: ``worker-2 lacks seq 4-5``, ``worker.log:17 is torn``."""
+    settled: int = 0
     keys: list[Json] | None = None
     """The keys that what is missing was about; None where it may have been about any."""
+    emitter: str | None = None
+    count: int | None = None
+    after: int = -1
+    before: int | None = None
+    begin: int | None = None
+    end: int | None = None
+    event: Event | None = None
 
 
 class Behaviour(msgspec.Struct, kw_only=True):
     """The events of one run (scope ``run``) or of one key (scope ``key``).
 
-    Under ``order = "total"`` the list's order is the order. Under ``"emitter"`` events of one emitter are in the list
-    in their order, and nothing holds between emitters.
+    Under ``order = "total"`` the list's order is the order. Under ``"emitter"`` and ``"time"`` events of one emitter
+    are in the list in their order; ``"emitter"`` knows no more, ``"time"`` adds causal edges and what times tell
+    (:mod:`.order`). Where an event names no emitter, the file that it was read from is one.
     """
 
     events: list[Event]
@@ -84,6 +101,10 @@ class Behaviour(msgspec.Struct, kw_only=True):
     run: str | None = None
     key: Json = None
     losses: list[Loss] = []
+    skew: int = 0
+    """Under ``time``: the most that any two clocks differ, in nanoseconds."""
+    began: int | None = None
+    """The time of the first record of the log, in nanoseconds since the epoch; None where no record has one."""
 
 
 class Gap(msgspec.Struct, frozen=True, rename={"first": "from", "last": "to"}):
