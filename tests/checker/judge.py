@@ -90,7 +90,7 @@ def judge(
 ) -> Judgement:
     """Judges native events by walking every path. Without ``remember`` it needs a ``hidden_max``."""
     hidden = frozenset(hidden)
-    if any(not _speaks_of(model, event) for event in events):
+    if any(not speaks_of(model, event) for event in events):
         return REFUSED
     lanes = _lanes(events, order)
     size = len(events)
@@ -115,7 +115,7 @@ def judge(
         for action, params, after in model.steps(state):
             broken_after = broken | model.broken(after)
             for lane, place in enumerate(cut):
-                if place < len(lanes[lane]) and _explains(model, lanes[lane][place], action, params, state, after):
+                if place < len(lanes[lane]) and explains(model, lanes[lane][place], action, params, state, after):
                     further = (*cut[:lane], place + 1, *cut[lane + 1 :])
                     end(sum(further), after, broken_after, used)
                     walk(further, 0, after, broken_after, used)
@@ -153,13 +153,13 @@ def _lanes(events: list[dict[str, Json]], order: str) -> list[list[dict[str, Jso
     return [sorted(lane, key=lambda event: event["seq"]) for lane in own]
 
 
-def _speaks_of(model: Model, event: dict[str, Json]) -> bool:
+def speaks_of(model: Model, event: dict[str, Json]) -> bool:
     """Whether the spec has such an action with such parameters."""
     given = event.get("params", {})
     return any(all(name in model.parameters[action] for name in given) for action in model.meant(event["action"]))
 
 
-def _explains(
+def explains(
     model: Model, event: dict[str, Json], action: str, params: dict[str, Value], before: State, after: State
 ) -> bool:
     """Whether an event may have been this step."""

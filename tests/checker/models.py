@@ -362,8 +362,7 @@ class Shelf(NamedTuple):
     runs: Fn
 
 
-def shelf() -> Model:
-    tasks = ("t1", "t2")
+def shelf(tasks: tuple[str, ...] = ("t1", "t2")) -> Model:
     moves = {
         "Publish": ("away", "ready"),
         "Pickup": ("ready", "busy"),
@@ -396,6 +395,48 @@ def shelf() -> Model:
     )
 
 
+class Post(NamedTuple):
+    up: bool
+    boots: int
+    place: Fn
+    runs: Fn
+
+
+def post(tasks: tuple[str, ...] = ("t1", "t2")) -> Model:
+    moves = {
+        "Publish": ("away", "ready"),
+        "Pickup": ("ready", "busy"),
+        "Timeout": ("busy", "ready"),
+        "Ack": ("busy", "over"),
+    }
+
+    def steps(s: Post) -> Iterator[Step]:
+        if s.up:
+            yield "Stop", {}, s._replace(up=False)
+        elif s.boots < 3:
+            yield "Boot", {}, s._replace(up=True, boots=s.boots + 1)
+        for t in tasks:
+            for action, (start, to) in moves.items():
+                if s.place[t] == start and (s.up or action in ("Publish", "Timeout")):
+                    yield action, {"t": t}, s._replace(place=s.place.but(t, to))
+            if s.up and s.place[t] == "busy" and s.runs[t] < 3:
+                yield "Execute", {"t": t}, s._replace(runs=s.runs.but(t, s.runs[t] + 1))
+
+    return Model(
+        spec=str(OWN / "Post.tla"),
+        config=str(OWN / "Post.two.cfg"),
+        variables=Post._fields,
+        initial=[Post(True, 0, Fn.of(dict.fromkeys(tasks, "away")), Fn.of(dict.fromkeys(tasks, 0)))],
+        steps=steps,
+        invariants={
+            "Once": lambda s: all(s.runs[t] <= 1 for t in tasks),
+            "FewBoots": lambda s: s.boots <= 1,
+            "Calm": lambda s: s.up or s.boots == 0 or all(s.place[t] != "busy" for t in tasks),
+        },
+        parameters={"Stop": (), "Boot": (), **dict.fromkeys([*moves, "Execute"], ("t",))},
+    )
+
+
 MODELS: dict[tuple[str, str], Model] = {
     ("VisQueue", "late"): vis_queue("late", claim=False, invariants=("NoDoubleExecution", "AckedWasExecuted")),
     ("VisQueue", "claim"): vis_queue("claim", claim=True, invariants=("NoDoubleExecution", "AckedWasExecuted")),
@@ -414,6 +455,7 @@ MODELS: dict[tuple[str, str], Model] = {
     ("CeleryETA", "faulty"): celery_eta("faulty", idempotent=False),
     ("CeleryETA", "idempotent"): celery_eta("idempotent", idempotent=True),
     ("Shelf", "two"): shelf(),
+    ("Post", "two"): post(),
     ("Twins", "one"): twins("one", (0,)),
     ("Twins", "three"): twins("three", (0, 1, 2)),
 }
