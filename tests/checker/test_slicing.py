@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from specwatch.checker import check, load_spec
-from specwatch.checker.api import Options, _Judge
+from specwatch.checker.api import Options
 from specwatch.checker.behaviour import Behaviour, Event, Ledger
+from specwatch.checker.judging import Judge
 from specwatch.checker.slicing import Coupled, separable
 from specwatch.checker.spec import Spec
 from specwatch.checker.tla.values import Boolean
@@ -150,13 +151,13 @@ def damaged(events: list[Event], draw: random.Random) -> list[Event]:
 
 
 def judged(spec: Spec, events: list[Event], hidden: tuple[str, ...], *, by_key: bool) -> Verdict:
-    judge = _Judge(spec, Options(hidden=hidden), Ledger(read=len(events)))
+    judge = Judge(spec, Options(hidden=hidden), Ledger(read=len(events)), ())
     if by_key:
-        tables = judge.tables(judge.rules)
+        tables = judge.answers.tables
         assert tables is not None
         assert not events or tables.suits(Behaviour(events=events))
     else:
-        judge._tables[judge.rules] = None
+        judge.answers.tables = None
     return judge.judge([Behaviour(events=events)])
 
 

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from specwatch.checker import check, load_spec, tla
 from specwatch.checker.behaviour import Behaviour, Event, Order
 from specwatch.checker.bounds import Bounds
-from specwatch.checker.replay import Replay, Rules
+from specwatch.checker.paths import Rules
+from specwatch.checker.replay import Replay
 from specwatch.checker.spec import Spec
 from specwatch.cli.app import app
 

@@ -14,7 +14,9 @@ from immutables import Map
 from .actions import Action
 from .behaviour import Behaviour, Event, Json
 from .observe import candidates, matches, to_value
-from .replay import Break, Inserted, Node, Outcome, Reading, Replay, Way, observed, taken
+from .paths import Break, Inserted, Node, Outcome, Way
+from .reading import Reading, observed, taken
+from .replay import Replay
 from .spec import Spec, State
 from .tla import tree
 from .tla.errors import TlaEvaluationError
@@ -337,10 +339,10 @@ def _last_tries(replay: Replay, outcome: Outcome) -> Iterator[tuple[Node, Readin
     for node in outcome.previous:
         by_cut.setdefault(node.cut, []).append(node)
     for cut, group in by_cut.items():
-        for node in islice((node for node in replay.closure(group, outcome.at) if not node.broken), _STATES):
-            for lane in range(len(replay.lanes)):
-                reading = replay.reading(cut, lane)
-                if reading is not None:
+        for nexts in replay.nexts(cut):
+            closure = replay.closure(group, outcome.at, [reading for _, reading in nexts])
+            for node in islice((node for node in closure if not node.broken), _STATES):
+                for _, reading in nexts:
                     yield node, reading
 
 

@@ -7,213 +7,32 @@ exactly n events. At the first level without a good path, a broken one there mak
 makes it ``diverges``; nothing later changes that. A good path at the last level: ``conforms``.
 (``truth/README-traces.md``)
 
-Under a partial order a level holds all *cuts* of n events: how many of each lane are explained. A total order is one
-lane. Nodes with the same cut, state and broken invariants have the same future, so only the one with the fewest
-hidden steps is kept; that is all the memory there is, whatever the number of paths.
+Under a partial order a level holds all *cuts* of n events: how many of each lane are explained (:mod:`.order`). A
+total order is one lane. Nodes with the same cut, state and broken invariants have the same future, so only the one with
+the fewest hidden steps is kept; that is all the memory there is, whatever the number of paths.
 
 Hidden steps may come before any event, an enabled one too: trying them only when the next event is not enabled is wrong
 (14 of 300 judged cases). They never follow the last event.
+
+Where something is missing, a path may be *filled*: within the window of what was lost, each lost record is nothing or
+one step of any action, which explains no event. Where no path is good, no filling has a good one, and the answer
+stands. A good path is the answer of all fillings only where none of them leaves broken paths alone (``Outcome.lost``).
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
-from .behaviour import Behaviour, Event, Json
+from .behaviour import Behaviour, Event
 from .bounds import BoundReached, Bounds
-from .observe import candidates, matches
-from .spec import Action, Spec, State, Successor
-from .tla.errors import TlaError, TlaEvaluationError
-from .tla.values import Value
-from .verdict import Word
-
-NOTHING_BROKEN: frozenset[str] = frozenset()
-Cut = tuple[int, ...]
-Key = tuple[Cut, State, frozenset[str]]
-
-
-class EventError(TlaError):
-    """An event speaks of what the spec lacks: a mistake in the binding, not a verdict. Carries the event's place in
-    the log.
-    """
-
-    def __init__(self, message: str, event: Event, number: int, *, hint: str | None = None) -> None:
-        source = event.source
-        super().__init__(message, file=source.file if source else None, hint=hint)
-        self.line = source.line if source else None
-        self.event = event
-        self.number = number
-
-
-@dataclass(frozen=True, slots=True)
-class Inserted:
-    """A hidden step on a way: before which event (counted from 1), and what it was."""
-
-    before: int
-    action: Action
-    params: tuple[tuple[str, Value], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Break:
-    """Where a path first broke an invariant: with event ``at`` itself, or in a hidden step before it. 0 is the
-    start.
-    """
-
-    at: int
-    hidden: Action | None
-    invariants: frozenset[str]
-    before: State | None
-    after: State
-
-
-@dataclass(slots=True)
-class Way:
-    """How a node was reached: hidden steps and, under a partial order, the lanes of its events. A linked list."""
-
-    previous: Way | None
-    step: Inserted | int
-
-    @staticmethod
-    def steps(way: Way | None) -> list[Inserted | int]:
-        found: list[Inserted | int] = []
-        while way is not None:
-            found.append(way.step)
-            way = way.previous
-        return found[::-1]
-
-
-@dataclass(slots=True)
-class Node:
-    """The end of some paths that are alike: what they explain, the spec's state, what they broke, and the fewest
-    hidden steps.
-    """
-
-    cut: Cut
-    state: State
-    broken: frozenset[str] = NOTHING_BROKEN
-    hidden: int = 0
-    way: Way | None = None
-    first_break: Break | None = None
-
-    @property
-    def key(self) -> Key:
-        return self.cut, self.state, self.broken
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What the binding and the command line say about the replay."""
-
-    hidden: frozenset[Action] = frozenset()
-    hidden_max: int | None = None
-    keep_constraints: bool = False
-    """Whether a step that a CONSTRAINT or ACTION_CONSTRAINT cuts off in model checking is none here either."""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What the replay found out about one behaviour.
-
-    ``nodes`` are those of the level that decided: good ones for conforms, broken ones for violates, and for diverges
-    the good ones of the level before. ``bound`` says which bound ended the search.
-    """
-
-    word: Word
-    at: int | None = None
-    hidden: int = 0
-    invariants: list[frozenset[str]] = field(default_factory=list)
-    """The least sets of invariants broken on the paths of level ``at``."""
-    nodes: list[Node] = field(default_factory=list)
-    previous: list[Node] = field(default_factory=list)
-    """The good nodes of the level before ``at``."""
-    bound: str | None = None
-    reached: int = 0
-    """The last level that was computed."""
-    good_states: int = 0
-    broken_states: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """An event as the spec understands it: the actions that it may mean, by the parameters that it binds."""
-
-    event: Event
-    requests: tuple[tuple[frozenset[Action], dict[str, list[Json]]], ...]
-
-
-def read_event(spec: Spec, event: Event, number: int) -> Reading:
-    """Finds what an event means.
-
-    :raises EventError: an action that Next lacks, or a parameter that the action lacks.
-    """
-    actions = spec.named(event.action)
-    if not actions:
-        near = difflib.get_close_matches(event.action, spec.names(), 3, 0.5)
-        defined = (
-            f" (it is defined, and no part of {spec.next_name})" if event.action in spec.program.definitions else ""
-        )
-        raise EventError(
-            f"event {number} is {event.action}, and the spec has no such action{defined}",
-            event,
-            number,
-            hint=f"did you mean {' or '.join(near)}?" if near else f"its actions are {', '.join(spec.names())}",
-        )
-    if event.expect:
-        raise EventError(f"event {number} has `expect`, which is not supported yet", event, number)
-    by_params: dict[tuple[tuple[str, str], ...], list[Action]] = {}
-    for action in actions:
-        meant = [(name, action.parameter(name)) for name in event.params]
-        if all(parameter is not None for _, parameter in meant):
-            by_params.setdefault(tuple((name, parameter or name) for name, parameter in meant), []).append(action)
-    if not by_params:
-        known = sorted({name for action in actions for name in (*action.parameters, *action.aliases)})
-        lacking = [name for name in event.params if all(action.parameter(name) is None for action in actions)]
-        # Each parameter may be known to some action of a group, and no action know them all.
-        unknown = lacking[0] if lacking else ", ".join(event.params)
-        near = difflib.get_close_matches(unknown, known, 2, 0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"its parameters are {', '.join(known) or 'none'}"
-        raise EventError(
-            f"event {number} gives {event.action} the parameter {unknown}, which it lacks", event, number, hint=hint
-        )
-    requests = []
-    for pairs, group in by_params.items():
-        bound: dict[str, list[Json]] = {}
-        for name, parameter in pairs:
-            bound.setdefault(parameter, []).append(event.params[name])
-        requests.append((frozenset(group), bound))
-    return Reading(event, tuple(requests))
-
-
-def taken(spec: Spec, reading: Reading, state: State) -> Iterator[Successor]:
-    """The steps from a state that an event may be: its actions, its parameters, what it observed before and after."""
-    event = reading.event
-    if event.before and not observed(spec, event.before, state):
-        return
-    for actions, bound in reading.requests:
-
-        def choose(name: str, collection: Value, bound: dict[str, list[Json]] = bound) -> list[Value] | None:
-            given = bound.get(name)
-            if given is None:
-                return None
-            found = candidates(given[0], collection, spec.models)
-            return (
-                found
-                if len(given) == 1
-                else [value for value in found if all(matches(item, value) for item in given[1:])]
-            )
-
-        for successor in spec.successors(state, actions, choose):
-            if not event.state or observed(spec, event.state, successor.state):
-                yield successor
-
-
-def observed(spec: Spec, seen: dict[str, Json], state: State) -> bool:
-    """Whether a state is what an event observed. A variable that the spec lacks was never seen: FALSE."""
-    values = spec.mapping(state)
-    return all(name in values and matches(part, values[name]) for name, part in seen.items())
+from .observe import matches
+from .order import Cut, Ordered, Window, ordered
+from .paths import Break, Filled, Inserted, Key, Node, Outcome, Rules, Way
+from .reading import Reading, event_fields, predicates, read_event, taken
+from .spec import Spec, State, Successor
+from .timed import Marks, Span, Timing, dominates
+from .tla.errors import TlaEvaluationError
 
 
 def replay(spec: Spec, behaviour: Behaviour, rules: Rules, bounds: Bounds) -> Outcome:
@@ -229,26 +48,47 @@ class Replay:
     """The replay of one behaviour. :meth:`run` is all of it; explanations look into its parts again."""
 
     def __init__(
-        self, spec: Spec, behaviour: Behaviour, rules: Rules, bounds: Bounds, numbers: list[int] | None = None
+        self,
+        spec: Spec,
+        behaviour: Behaviour,
+        rules: Rules,
+        bounds: Bounds,
+        *,
+        numbers: list[int] | None = None,
+        order: Ordered | None = None,
+        starts: Sequence[State] | None = None,
     ) -> None:
-        """``numbers``: where the events are a part of a larger behaviour, their numbers there."""
+        """
+        :param numbers: where the events are a part of a larger behaviour, their numbers there.
+        :param order: the behaviour's, where it is known already.
+        :param starts: the states that it may have begun in; None for those of Init.
+        """
         self.spec = spec
         self.behaviour = behaviour
         self.numbers = numbers
         self.rules = rules
         self.bounds = bounds
+        self.starts = starts
         spec.evaluator.watch = bounds.watch
         self.total = behaviour.order == "total"
         self.size = len(behaviour.events)
         self._check_events(behaviour.events)
-        self.lanes: list[list[Event]] = [behaviour.events]
-        if not self.total:
-            by_emitter: dict[str, list[Event]] = {}
-            for event in behaviour.events:
-                by_emitter.setdefault(event.emitter or "", []).append(event)
-            # In the order of their names: the answer does not depend on the order of arrival.
-            self.lanes = [by_emitter[name] for name in sorted(by_emitter)]
-        self._readings: dict[int, tuple[int, Reading]] = {}
+        self.order = order if order is not None else ordered(behaviour)
+        self.lanes = self.order.lanes
+        self.windows = self.order.windows
+        self.step_properties = getattr(spec, "step_properties", ())
+        self.timing = Timing(spec, rules.timed) if rules.timed else None
+        self.fillers = (frozenset(spec.actions) if rules.fillers is None else rules.fillers) - rules.hidden
+        self.when = {
+            action: predicates(spec).parse(text, action.parameters, f"hidden.{name}.when")
+            for name, text in rules.when
+            for action in spec.named(name)
+        }
+        off = rules.everywhere or rules.hidden_max is not None or rules.keep_constraints or rules.timed or self.when
+        self.independence = None
+        if rules.hidden and not (off or self.windows or self.step_properties):
+            self.independence = None
+        self._readings: dict[tuple[int, int], Reading] = {}
 
     def number(self, event: int) -> int:
         """How an event is spoken of, by its place among the events that are replayed."""
@@ -258,20 +98,22 @@ class Replay:
         """Refuses what the spec lacks before anything is replayed, be it after the step that decides."""
         known: set[tuple[str, ...]] = set()
         for number, event in enumerate(events, 1):
-            form = (event.action, *event.params, "expect" if event.expect else "")
+            form = (event.action, *event.alternatives, "", *event.params, "", *event.expect)
             if form not in known:
                 read_event(self.spec, event, number)
                 known.add(form)
 
     def reading(self, cut: Cut, lane: int) -> Reading | None:
-        """What the next event of a lane means; None at its end."""
-        index = cut[lane]
-        if index >= len(self.lanes[lane]):
+        """What the next event of a lane means; None where it cannot come yet, or there is none."""
+        if not self.order.is_ready(cut, lane):
             return None
-        known = self._readings.get(lane)
-        if known is None or known[0] != index:
-            known = self._readings[lane] = index, read_event(self.spec, self.lanes[lane][index], sum(cut) + 1)
-        return known[1]
+        place = lane, cut[lane]
+        known = self._readings.get(place)
+        if known is None:
+            if len(self._readings) > 4 * len(self.lanes):
+                self._readings.clear()  # those of earlier levels are not asked for again
+            known = self._readings[place] = read_event(self.spec, self.lanes[lane][cut[lane]], sum(cut) + 1)
+        return known
 
     def run(self) -> Outcome:
         if self.size == 0:
@@ -288,9 +130,12 @@ class Replay:
                     return self.failed(level + 1, following, frontier)
                 frontier = following
                 level += 1
+            lost = self.may_break(frontier)
         except BoundReached as bound:
             good = [node for node in frontier if not node.broken]
-            return Outcome("inconclusive", bound=str(bound), reached=level, nodes=good, hidden=_fewest(good))
+            return Outcome(
+                "inconclusive", bound=self._given_up(bound, frontier), reached=level, nodes=good, hidden=_fewest(good)
+            )
         good = [node for node in frontier if not node.broken]
         return Outcome(
             "conforms",
@@ -299,16 +144,38 @@ class Replay:
             reached=level,
             good_states=len({node.state for node in good}),
             broken_states=len({node.state for node in frontier if node.broken}),
+            lost=lost,
         )
+
+    def _given_up(self, bound: BoundReached, frontier: list[Node]) -> str:
+        """Which bound, and where, if many orders of the events were tried."""
+        if len(self.lanes) == 1 or not frontier:
+            return str(bound)
+        cuts = {node.cut for node in frontier}
+        cut = max(cuts)
+        where = ", ".join(
+            f"{name} {done} of {len(lane)}" for name, lane, done in zip(self.order.names, self.lanes, cut, strict=True)
+        )
+        return f"{bound}, among {len(cuts):,} orders of what had happened, such as {where}"
 
     def explained(self, cut: Cut) -> list[Event]:
         """The events that a cut explains, lane by lane."""
         return [event for lane, done in zip(self.lanes, cut, strict=True) for event in lane[:done]]
 
+    def inserted(self, node: Node) -> Iterator[tuple[Inserted, Span]]:
+        """The hidden steps on the way to a node, and when each may have been."""
+        cut = [0] * len(self.lanes)
+        for step in Way.steps(node.way):
+            if isinstance(step, int):
+                cut[step] += 1
+            elif isinstance(step, Inserted):
+                here = (step.before - 1,) if self.total else tuple(cut)
+                yield step, self.between(here)
+
     def start(self) -> list[Node]:
         cut = (0,) * len(self.lanes)
         nodes: dict[Key, Node] = {}
-        for state in self.spec.initial_states():
+        for state in self.spec.initial_states() if self.starts is None else self.starts:
             self.bounds.check(len(nodes))
             broken = self.spec.broken(state)
             first = Break(0, None, broken, None, state) if broken else None
@@ -338,62 +205,206 @@ class Replay:
         for node in frontier:
             by_cut.setdefault(node.cut, []).append(node)
         for cut, group in by_cut.items():
-            ready = [
-                (lane, reading) for lane in range(len(self.lanes)) if (reading := self.reading(cut, lane)) is not None
-            ]
-            for node in self.closure(group, level):
-                for lane, reading in ready:
-                    for successor in self.taken(reading, node.state, level):
-                        self.bounds.check(len(following))
-                        reached = self.after(node, successor, level, lane)
-                        known = following.get(reached.key)
-                        if known is None or reached.hidden < known.hidden:
-                            following[reached.key] = reached
-        return list(following.values())
+            for nexts in self.nexts(cut):
+                for node in self.closure(group, level, [reading for _, reading in nexts]):
+                    for lane, reading in nexts:
+                        for successor in self.taken(reading, node.state, level):
+                            self.bounds.check(len(following))
+                            reached = self.after(node, successor, level, lane)
+                            known = following.get(reached.key)
+                            if known is None or reached.hidden < known.hidden:
+                                following[reached.key] = reached
+        return _undominated(following.values()) if self.timing is not None else list(following.values())
 
-    def closure(self, group: list[Node], level: int) -> Iterable[Node]:
-        """The nodes of one cut with all that hidden steps reach from them before event ``level``.
+    def nexts(self, cut: Cut) -> list[list[tuple[int, Reading]]]:
+        """The events that may come next, with their lanes: together, or apart where a guard over the next event makes
+        each of them a closure of its own.
+        """
+        lanes = range(len(self.lanes))
+        ready = [(lane, reading) for lane in lanes if (reading := self.reading(cut, lane)) is not None]
+        return [[one] for one in ready] if self.when else [ready]
+
+    def closure(self, group: list[Node], level: int, nexts: list[Reading]) -> Iterable[Node]:
+        """The nodes of one cut with all that hidden and filled steps reach from them before event ``level``, which is
+        one of ``nexts``.
 
         Layer by layer, so that ``hidden_max`` bounds the steps of this gap; a node is looked at again where it is
         reached with fewer hidden steps in all, though deeper in this gap.
         """
         best = {node.key: node for node in group}
-        if not self.rules.hidden:
+        cut = group[0].cut
+        windows = [number for number, window in enumerate(self.windows) if window.is_open(cut)]
+        if not self.rules.hidden and not windows:
             return best.values()
+        matters = self.independence.relevant(nexts) if self.independence is not None else None
+        depths = dict.fromkeys(best, 0)
         layer = group
-        depth = 0
-        while layer and (self.rules.hidden_max is None or depth < self.rules.hidden_max):
-            depth += 1
+        while layer:
             found: dict[Key, Node] = {}
             for node in layer:
-                for successor in self.guarded(
-                    node.state, self.spec.successors(node.state, self.rules.hidden), level, None
-                ):
+                depth = depths[node.key]
+                if self.rules.hidden_max is None or depth < self.rules.hidden_max:
+                    steps = self.spec.successors(node.state, self.rules.hidden)
+                    for successor in self.guarded(node.state, steps, level, None):
+                        if matters is not None and not matters(successor):
+                            continue
+                        if self.when and not self.allowed(successor, node.state, nexts):
+                            continue
+                        self.bounds.check(len(best) + len(found))
+                        reached = self.hidden(node, successor, level)
+                        if reached is None:
+                            continue
+                        known = found.get(reached.key) or best.get(reached.key)
+                        if known is None or reached.hidden < known.hidden:
+                            found[reached.key] = reached
+                            depths[reached.key] = depth + 1
+                        elif reached.hidden == known.hidden and known.key in best and reached.key not in found:
+                            # As few hidden steps, and later: nearer to what needs them, which reads better.
+                            best[reached.key] = reached
+                for reached in self.fill(node, windows, level):
                     self.bounds.check(len(best) + len(found))
-                    reached = self.after(node, successor, level, None)
                     known = found.get(reached.key) or best.get(reached.key)
-                    if known is None or reached.hidden < known.hidden:
+                    if known is None or reached.hidden < known.hidden or depths[reached.key] > 0:
+                        # What was lost is an event: the hidden steps before the next are counted anew.
                         found[reached.key] = reached
-                    elif reached.hidden == known.hidden and known.key in best and reached.key not in found:
-                        # As few hidden steps, and later: nearer to what needs them, which reads better.
-                        best[reached.key] = reached
+                        depths[reached.key] = 0
             best.update(found)
             layer = list(found.values())
         return best.values()
 
-    def after(self, node: Node, successor: Successor, level: int, lane: int | None) -> Node:
-        """The node that a step leads to: of the event of a lane, or hidden (``lane`` None)."""
+    def allowed(self, successor: Successor, state: State, nexts: list[Reading]) -> bool:
+        """Whether a hidden step's guard over the next event holds."""
+        guard = self.when.get(successor.action)
+        if guard is None:
+            return True
+        [reading] = nexts
+        return guard.holds(
+            self.spec, state, bound=dict(successor.params), fields=event_fields(reading.event), event=reading.event
+        )
+
+    def hidden(self, node: Node, successor: Successor, level: int) -> Node | None:
+        """The node that a hidden step leads to; None where its bounds of time forbid it."""
+        marks = node.marks
+        if self.timing is not None:
+            span = self.timing.span(marks, successor.action, successor.params, self.between(node.cut))
+            if span is None:
+                return None
+            marks = self.timing.after(marks, successor.action, successor.params, span)
+        way = Way(node.way, Inserted(level, successor.action, successor.params))
+        return self.reached(node, successor, level, node.cut, way, hidden=True, marks=marks)
+
+    def fill(self, node: Node, windows: list[int], level: int) -> Iterator[Node]:
+        """The nodes to which a lost record may have led."""
+        for number in windows:
+            window = self.windows[number]
+            used = node.filled or (0,) * len(self.windows)
+            if window.loss.count is not None and used[number] >= window.loss.count:
+                continue
+            for successor in self.guarded(node.state, self.lost_steps(window, node.state), level, None):
+                if not self._may_be_about(window, successor):
+                    continue
+                marks = node.marks
+                if self.timing is not None:
+                    marks = self.timing.after(marks, successor.action, successor.params, self.between(node.cut))
+                way = Way(node.way, Filled(level, successor.action, successor.params, number))
+                filled = (*used[:number], used[number] + (window.loss.count is not None), *used[number + 1 :])
+                reached = self.reached(node, successor, level, node.cut, way, hidden=False, marks=marks, lost=True)
+                reached.filled = filled if any(filled) else ()
+                reached.spans = True
+                yield reached
+
+    def lost_steps(self, window: Window, state: State) -> Iterator[Successor]:
+        event = window.loss.event
+        if event is not None:
+            return taken(self.spec, read_event(self.spec, event, 0), state)
+        return self.spec.successors(state, self.fillers)
+
+    def _may_be_about(self, window: Window, successor: Successor) -> bool:
+        keys = window.loss.keys
+        if keys is None or self.rules.key is None:
+            return True
+        key = dict(successor.params).get(self.rules.key)
+        return key is None or any(matches(one, key) for one in keys)
+
+    def between(self, cut: Cut) -> Span:
+        """When a step at a cut may be that no event tells of: between its neighbours, each widened by the skew."""
+        earliest, latest = -float("inf"), float("inf")
+        for lane, done in zip(self.lanes, cut, strict=True):
+            before = lane[done - 1].time if done else None
+            if before is not None:
+                earliest = max(earliest, before - self.rules.skew)
+            after = (lane[done].until or lane[done].time) if done < len(lane) else None
+            if after is not None:
+                latest = min(latest, after + self.rules.skew)
+        return earliest, latest
+
+    def after(self, node: Node, successor: Successor, level: int, lane: int) -> Node:
+        """The node that an event's step leads to."""
+        event = self.lanes[lane][node.cut[lane]]
+        cut = (*node.cut[:lane], node.cut[lane] + 1, *node.cut[lane + 1 :])
+        marks = node.marks
+        if self.timing is not None:
+            span = (-float("inf"), float("inf"))
+            if event.time is not None:
+                span = (event.time, event.time if event.until is None else event.until)
+            marks = self.timing.after(marks, successor.action, successor.params, span)
+        way = node.way if self.total else Way(node.way, lane)
+        reached = self.reached(node, successor, level, cut, way, hidden=False, marks=marks)
+        if node.filled:
+            # A window that has closed is forgotten, and paths that differ in it alone are one again.
+            filled = tuple(
+                used if all(here <= high for here, high in zip(cut, window.high, strict=True)) else 0
+                for used, window in zip(node.filled, self.windows, strict=True)
+            )
+            reached.filled = filled if any(filled) else ()
+        return reached
+
+    def reached(
+        self,
+        node: Node,
+        successor: Successor,
+        level: int,
+        cut: Cut,
+        way: Way | None,
+        *,
+        hidden: bool,
+        marks: Marks,
+        lost: bool = False,
+    ) -> Node:
         state = successor.state
         broken = self.spec.broken(state)
+        if self.step_properties:
+            broken |= self.spec.broken_step(node.state, state)
         first = node.first_break
         if first is None and broken:
-            first = Break(level, successor.action if lane is None else None, broken, node.state, state)
-        if lane is None:
-            way = Way(node.way, Inserted(level, successor.action, successor.params))
-            return Node(node.cut, state, node.broken | broken, node.hidden + 1, way, first)
-        cut = (*node.cut[:lane], node.cut[lane] + 1, *node.cut[lane + 1 :])
-        way_ = node.way if self.total else Way(node.way, lane)
-        return Node(cut, state, node.broken | broken, node.hidden, way_, first)
+            first = Break(level, successor.action if hidden or lost else None, broken, node.state, state)
+        return Node(cut, state, node.broken | broken, node.hidden + hidden, way, first, node.filled, node.spans, marks)
+
+    def may_break(self, frontier: list[Node]) -> bool:
+        """At the last level: whether some filling leaves broken paths alone, as far as can be told.
+
+        A filling is not followed by itself: a broken path that needs one may have a good one beside it with the same.
+        """
+        if not self.windows:
+            return False
+        good = any(not node.broken and not node.spans for node in frontier)
+        if any(node.broken and (node.spans or not good) for node in frontier):
+            return True
+        cuts = {node.cut for node in frontier}
+        [cut] = cuts
+        windows = [number for number, window in enumerate(self.windows) if window.is_open(cut)]
+        if not windows or self.ended():
+            return False
+        # What was lost may have come after the last event, too; hidden steps only before it.
+        level = self.size + 1
+        for node in self.closure([node for node in frontier if not node.broken], level, []):
+            if any(reached.broken for reached in self.fill(node, windows, level)):
+                return True
+        return False
+
+    def ended(self) -> bool:
+        """Whether the key's last event is one after which nothing comes."""
+        return self.behaviour.events[-1].action in self.rules.terminal
 
     def taken(self, reading: Reading, state: State, level: int) -> Iterator[Successor]:
         return self.guarded(state, taken(self.spec, reading, state), level, reading.event)
@@ -414,6 +425,23 @@ class Replay:
             raise TlaEvaluationError(
                 f"{error.message}, in {what}{source}", error.span, hint=error.hint, values=error.values
             ) from None
+
+
+def _undominated(nodes: Iterable[Node]) -> list[Node]:
+    """Nodes without those for which another one, alike but for its times, does as well: an earlier mark, as few hidden
+    steps.
+    """
+    groups: dict[tuple[object, ...], list[Node]] = defaultdict(list)
+    for node in nodes:
+        groups[node.key[:-1]].append(node)
+    kept: list[Node] = []
+    for group in groups.values():
+        best: list[Node] = []
+        for node in sorted(group, key=lambda node: node.hidden):
+            if not any(dominates(other.marks, node.marks) for other in best):
+                best.append(node)
+        kept.extend(best)
+    return kept
 
 
 def _fewest(nodes: Iterable[Node]) -> int:

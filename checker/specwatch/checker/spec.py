@@ -89,8 +89,12 @@ class Spec:
 
     def initial_states(self) -> Iterator[State]:
         """The states that satisfy Init, in TLC's order and as often as TLC generates them."""
-        for found in self.evaluator.guarded_steps(self.init, Step({})):
-            yield self._complete(found.before, self.init, "Init")
+        return self.states_of(self.init, "Init")
+
+    def states_of(self, predicate: tree.Expression, name: str) -> Iterator[State]:
+        """The states that satisfy a predicate which gives every variable a value, as Init does."""
+        for found in self.evaluator.guarded_steps(predicate, Step({})):
+            yield self._complete(found.before, predicate, name)
 
     def successors(
         self, state: State, actions: frozenset[Action] | None = None, choose: Choose | None = None

@@ -12,7 +12,7 @@ frontiers which differ in the past only are one.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -20,7 +20,8 @@ import msgspec
 from .behaviour import Behaviour, Event, Json
 from .bounds import BoundReached, Bounds
 from .observe import candidates
-from .replay import Inserted, Node, Replay, Rules, Way
+from .paths import Inserted, Node, Rules, Way
+from .replay import Replay
 from .slicing import Separable
 from .spec import Spec, State
 from .tla.values import Value
@@ -80,6 +81,7 @@ class KeyReplay:
         self.separable = separable
         self.rules = rules
         self.bounds = bounds
+        self.keyed: frozenset[str] = getattr(separable, "keyed", None) or frozenset(spec.variables)
         self.keys: Value = spec.evaluator.constants[separable.keys]
         self.name: Json = None
         self.one: Spec | None = None
@@ -114,29 +116,73 @@ class KeyReplay:
 
     def suits(self, behaviour: Behaviour) -> bool:
         """Whether a behaviour can be replayed key by key: in total order, and every event about one key that exists."""
-        if behaviour.order != "total" or self.rules.hidden_max is not None or self.rules.keep_constraints:
+        if behaviour.order != "total":
             return False
         known: set[Json] = set()
         first = self.name
         for event in behaviour.events:
             key = self.key_of(event)
-            if key is None:
+            if key is None or event.expect or event.alternatives:
                 return False
             first = key if first is None else first
             if (event.state or event.before) and not isinstance(first, str):
                 return False  # an observation names its key as a string, and could not be renamed to this one
             if key not in known:
-                if len(candidates(key, self.keys, self.spec.models)) != 1:
+                if len(self._candidates(key)) != 1:
                     return False
                 known.add(key)
-        return bool(behaviour.events) and self._begins_well(next(iter(behaviour.events)))
+        return bool(behaviour.events) and self._begins_well(self.key_of(behaviour.events[0]))
 
-    def _begins_well(self, event: Event) -> bool:
+    def suits_key(self, events: Sequence[Event], key: Json) -> bool:
+        """Whether one key's events can be followed here, with the run-level ones among them."""
+        if not isinstance(key, (str, int)) or isinstance(key, bool) or len(self._candidates(key)) != 1:
+            return False
+        first = key if self.name is None else self.name
+        for event in events:
+            if event.expect or event.alternatives:
+                return False
+            if event.state or event.before:
+                if not isinstance(first, str) or not isinstance(key, str):
+                    return False  # an observation names its key as a string, and could not be renamed to this one
+                if not all(
+                    isinstance(part, dict) and list(part) == [key]
+                    for seen in (event.state, event.before)
+                    for name, part in (seen or {}).items()
+                    if name in self.keyed
+                ):
+                    return False
+        return self._begins_well(key)
+
+    def follow(self, events: Sequence[Event], key: Json) -> KeyOutcome:
+        """Goes through one key's events, in their order, until it cannot go on well."""
+        assert self._start is not None  # ``suits_key`` was asked
+        frontier = self._start
+        outcome = KeyOutcome(key=key)
+        counts: Counts = ()
+        try:
+            for number, event in enumerate(events, 1):
+                move = self.move(frontier, event, key, number)
+                if move.target is None:
+                    outcome.failed = number
+                    break
+                frontier = move.target
+                if move.counts:
+                    counts = added(counts, move.counts)
+                outcome.reached = number
+        except BoundReached as bound:
+            outcome.bound = str(bound)
+        outcome.coverage = dict(counts)
+        return outcome
+
+    def _candidates(self, key: Json) -> list[Value]:
+        return candidates(key, self.keys, self.spec.models)
+
+    def _begins_well(self, key: Json) -> bool:
         """Makes the spec of one key, and looks whether its initial states are good (else the whole is replayed)."""
         if self.one is None:
-            self.name = self.key_of(event)
-            self.one = self.of_key(self.name)
-            start = Replay(self.one, Behaviour(events=[event]), self.rules, self.bounds).start()
+            self.name = key
+            self.one = self.of_key(key)
+            start = Replay(self.one, Behaviour(events=[]), self.rules, self.bounds).start()
             ends = tuple(_End(node.state, node.broken, ()) for node in start)
             if any(not end.broken for end in ends):
                 self._start = self._number(ends)
@@ -144,7 +190,7 @@ class KeyReplay:
 
     def of_key(self, key: Json) -> Spec:
         """The spec with one key only."""
-        [value] = candidates(key, self.keys, self.spec.models)
+        [value] = self._candidates(key)
         return self.spec.with_constants({self.separable.keys: frozenset({value})})
 
     def run(self, behaviour: Behaviour) -> KeyOutcome:
@@ -189,7 +235,9 @@ class KeyReplay:
         key_name = self._key_name(event)
         others = tuple((name, value) for name, value in event.params.items() if name != key_name)
         seen = tuple(
-            _ENCODE({name: part[str(key)] for name, part in part_of.items()}) if part_of else b""
+            _ENCODE({name: part[key] if name in self.keyed else part for name, part in part_of.items()})
+            if part_of
+            else b""
             for part_of in (event.before, event.state)
         )
         return event.action, _hashable(others), seen
@@ -219,7 +267,10 @@ class KeyReplay:
     def _renamed(self, seen: dict[str, Json] | None) -> dict[str, Json] | None:
         if seen is None:
             return None
-        return {name: {str(self.name): next(iter(part.values()))} for name, part in seen.items()}
+        return {
+            name: {str(self.name): next(iter(part.values()))} if name in self.keyed else part
+            for name, part in seen.items()
+        }
 
     @staticmethod
     def _counted(node: Node, ends: tuple[_End, ...]) -> Counts:
@@ -227,7 +278,7 @@ class KeyReplay:
         for step in Way.steps(node.way):
             if isinstance(step, Inserted):
                 counts[step.action.label] = counts.get(step.action.label, 0) + 1
-            else:
+            elif isinstance(step, int):
                 for action, number in ends[step].counts:
                     counts[action] = counts.get(action, 0) + number
         return _sorted(counts)

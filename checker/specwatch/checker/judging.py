@@ -1,0 +1,386 @@
+"""The judging of a run: an answer for each of its behaviours, and the verdict that they make together."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from .answers import Answer, Answers, undecided
+from .behaviour import Behaviour, Event, Ledger
+from .bounds import Bounds
+from .explain import explain, hidden_steps
+from .keys import Keys
+from .options import Options
+from .paths import Rules
+from .required import Required
+from .slicing import Coupled, Separable, separable
+from .spec import Action, Spec
+from .tla.errors import TlaConfigError
+from .tla.evaluate import Step
+from .tla.show_values import show
+from .verdict import (
+    EXIT_CODES,
+    Behaviours,
+    Explanation,
+    Finding,
+    HiddenStep,
+    Kind,
+    SpecUsed,
+    Verdict,
+    Word,
+    worst,
+)
+
+
+class Judge:
+    """Judges the behaviours of a spec's runs, once."""
+
+    def __init__(self, spec: Spec, options: Options, ledger: Ledger, faults: Sequence[Event]) -> None:
+        self.spec = spec
+        self.options = options
+        self.ledger = ledger
+        self.faults = faults
+        assumption = spec.false_assumption()
+        if assumption is not None:
+            raise TlaConfigError(f"the ASSUME {assumption.body.span.text} is FALSE", assumption.span)
+        for name in options.terminal:
+            self.actions(name, "terminal")
+            if name in options.hidden:
+                raise TlaConfigError(f"{name} is hidden, and so cannot be terminal")
+        self.rules = self._rules()
+        self.bounds = Bounds(options.max_states, options.timeout, options.max_memory, began=options.began)
+        self.coupled: Coupled | None = None
+        self.separable = self._separable()
+        self.answers = Answers(spec, self.rules, self.bounds, options, self.separable)
+        self.keys: Keys | None = None
+        if options.scope == "key":
+            assert self.separable is not None  # else it was refused
+            self.keys = Keys(spec, self.separable, self.rules.hidden)
+        self.at_end = [spec.predicate(name) for name in options.at_end] if options.at_end else []
+        self._others: dict[Rules, Answers] = {}
+        self.findings: list[Finding] = []
+        self.counts = Behaviours()
+        self.undecided: dict[str, int] = {}
+        self.hidden_steps = 0
+        self.spans: dict[str, int] = {}
+        self.coverage: dict[str, int] = dict.fromkeys(dict.fromkeys(action.label for action in spec.actions), 0)
+        self.required = [Required.of(text, self.actions) for text in options.require]
+        self.met: set[str] = set()
+
+    def _rules(self) -> Rules:
+        options = self.options
+        names = () if options.strict else dict.fromkeys((*options.hidden, *options.lossy))
+        hidden = frozenset(action for name in names for action in self.actions(name, "hidden"))
+        inserted = set(names)
+        for one in options.timed:
+            self.actions(one.action, "hidden")
+            self.actions(one.after, f"hidden.{one.action}.after")
+        fillers = None
+        if options.fillers is not None:
+            fillers = frozenset(action for name in options.fillers for action in self.spec.named(name))
+        return Rules(
+            hidden,
+            options.hidden_max,
+            options.keep_constraints,
+            when=tuple(one for one in options.when if one[0] in inserted),
+            timed=tuple(one for one in options.timed if one.action in inserted),
+            skew=options.skew,
+            fillers=fillers,
+            key=options.key,
+            terminal=frozenset(options.terminal),
+        )
+
+    def _separable(self) -> Separable | None:
+        """How the spec falls apart by key, if it does.
+
+        :raises TlaConfigError: scope ``key``, and it does not.
+        """
+        scope_key = self.options.scope == "key"
+        try:
+            return separable(self.spec, self.options.key, run_level=True) if scope_key else separable(self.spec)
+        except Coupled as coupled:
+            if scope_key:
+                raise TlaConfigError(
+                    f"scope key: this couples two keys: {coupled.message}",
+                    coupled.span,
+                    hint="say --scope run; specwatch explain-plan tells more",
+                ) from None
+            return None
+
+    def actions(self, name: str, what: str) -> tuple[Action, ...]:
+        found = self.spec.named(name)
+        if not found:
+            near = difflib.get_close_matches(name, self.spec.names(), 2, 0.5)
+            raise TlaConfigError(
+                f"{what}: the spec has no action {name}",
+                hint=f"did you mean {' or '.join(near)}?"
+                if near
+                else f"its actions are {', '.join(self.spec.names())}",
+            )
+        return found
+
+    def judge(self, behaviours: Sequence[Behaviour]) -> Verdict:
+        words: list[Word] = []
+        for behaviour in behaviours:
+            words.extend(self.by_key(behaviour) if self.keys is not None else [self.judge_run(behaviour)])
+        reason = None
+        if not behaviours:
+            reason = "no-events: nothing was mapped to an action" if self.ledger.read else "no-events: nothing was read"
+        unmet = [one.text for one in self.required if one.text not in self.met]
+        if unmet:
+            words.append("vacuous")
+        word = worst(words)
+        if word == "vacuous" and unmet:
+            reason = f"require: {', '.join(unmet)} never happened"
+        elif word in ("inconclusive", "vacuous") and reason is None:
+            reason = next(finding.reason for finding in self.findings if finding.verdict == word)
+        return Verdict(
+            verdict=word,
+            exit_code=EXIT_CODES[word],
+            reason=reason,
+            behaviours=self.counts,
+            undecided_by_reason=self.undecided,
+            kinds=self.kinds(),
+            findings=self.findings[: self.options.max_findings],
+            hidden_steps=self.hidden_steps,
+            coverage=self.coverage,
+            ledger=self.ledger,
+            assumptions=self.assumptions(),
+            spec=used(self.spec),
+            invariants=[
+                *(invariant.name for invariant in self.spec.invariants),
+                *(one.name for one in getattr(self.spec, "step_properties", ())),
+            ],
+            require=[(one.text, one.text in self.met) for one in self.required],
+        )
+
+    def by_key(self, behaviour: Behaviour) -> list[Word]:
+        """The words of a run's keys; of the run-level part too, if that fails or is all."""
+        assert self.keys is not None  # that is the scope
+        common, parts = self.keys.split(behaviour)
+        failed = False
+        words: list[Word] = []
+        if common is not None:
+            self.keys.refuse_choices(common)
+            answers = Answers(self.keys.without_keys(), self.rules, self.bounds, self.options, None)
+            answer = answers.of(common)
+            self.count(common, answer, answers)
+            failed = answer.word != "conforms"
+            if failed:
+                words.append(self.told(common, answer))
+                # What the keys are judged by is what the run-level part explains.
+                good = {id(event) for event in explained(common, answer)}
+                dropped = {id(event) for event in common.events} - good
+        empty = True
+        for part in parts:
+            empty = False
+            if failed:
+                part.events = [event for event in part.events if id(event) not in dropped]
+            answer = self.answers.of_key(part)
+            if failed and answer.word in ("violates", "diverges"):
+                answer = undecided(answer, "run-level: what is common to all keys is no behaviour of the spec")
+            self.count(part, answer, self.answers)
+            words.append(self.told(part, answer))
+        if empty and not failed:
+            words.append(self.told(behaviour, Answer("vacuous") if common is None else answer))
+        return words
+
+    def judge_run(self, behaviour: Behaviour) -> Word:
+        answer = self.answers.of(behaviour)
+        self.count(behaviour, answer, self.answers)
+        return self.told(behaviour, answer)
+
+    def told(self, behaviour: Behaviour, answer: Answer) -> Word:
+        """Counts a behaviour, and keeps its finding; its word."""
+        finding = self.finding(behaviour, answer)
+        word: Word = "conforms" if finding is None else finding.verdict
+        setattr(self.counts, word, getattr(self.counts, word) + 1)
+        self.counts.total += 1
+        if finding is None:
+            for detail in answer.spans:
+                self.spans[detail] = self.spans.get(detail, 0) + 1
+            return word
+        finding.run, finding.key = behaviour.run, behaviour.key
+        self.findings.append(finding)
+        if finding.verdict == "inconclusive":
+            assert finding.reason is not None  # an undecided behaviour always says why
+            name = finding.reason.partition(":")[0]
+            self.undecided[name] = self.undecided.get(name, 0) + 1
+        return word
+
+    def finding(self, behaviour: Behaviour, answer: Answer) -> Finding | None:
+        """The finding of one behaviour; None where it conforms."""
+        if answer.word == "vacuous":
+            return Finding(verdict="vacuous", reason="no-events: the behaviour has no events")
+        if answer.word == "inconclusive":
+            if answer.outcome is not None and answer.outcome.bound is not None:
+                self.ledger.bounds.append(answer.outcome.bound)
+            return undecided_finding(answer)
+        if answer.replay is not None and answer.outcome is not None and answer.word != "conforms":
+            return explain(answer.replay.spec, answer.replay.behaviour, answer.replay, answer.outcome)
+        unfinished = self.unfinished(behaviour)
+        if unfinished:
+            return undecided_finding(undecided(answer, f"incomplete: {unfinished}"))
+        return self.ended(behaviour, answer)
+
+    def unfinished(self, behaviour: Behaviour) -> str | None:
+        """With ``complete = true``: the keys whose last event is not terminal."""
+        if not self.options.complete or not self.options.terminal:
+            return None
+        ends = set(self.options.terminal)
+        last: dict[str, Event] = {}
+        for event in behaviour.events:
+            last[str(event.key)] = event
+        open_ = [key for key, event in last.items() if event.action not in ends]
+        if not open_:
+            return None
+        shown = ", ".join(open_[:3]) + (f" and {len(open_) - 3} more" if len(open_) > 3 else "")
+        return f"no terminal action ({', '.join(sorted(ends))}) ends {shown}"
+
+    def ended(self, behaviour: Behaviour, answer: Answer) -> Finding | None:
+        """With ``complete = true``: the invariants of ends, of the states that a good behaviour may have ended in."""
+        if not self.options.complete or not self.at_end:
+            return None
+        outcome, replay = answer.outcome, answer.replay
+        if outcome is None or replay is None:
+            key = self.answers.key_of(behaviour) if self.keys is not None else None
+            answer = self.answers.replayed(behaviour, key=key)
+            outcome, replay = answer.outcome, answer.replay
+            assert outcome is not None  # what is replayed has an outcome
+            assert replay is not None
+        spec = replay.spec
+        ends = [Step(spec.mapping(node.state)) for node in outcome.nodes]
+        broken = [[one.name for one in self.at_end if not spec.holds(one.expression, end)] for end in ends]
+        if not broken or not all(broken):
+            return None
+        name = "+".join(min(broken, key=len))
+        return Finding(
+            verdict="violates",
+            at=len(behaviour.events),
+            event=behaviour.events[-1],
+            invariant=name,
+            explanation=Explanation(
+                summary=f"the log is complete, and at its end {name} is FALSE",
+                state_before={name: show(value) for name, value in spec.mapping(outcome.nodes[0].state).items()},
+            ),
+        )
+
+    def count(self, behaviour: Behaviour, answer: Answer, answers: Answers) -> None:
+        """Coverage, hidden steps, and what was required."""
+        events = explained(behaviour, answer)
+        if behaviour.key is not None and self.keys is not None:
+            events = [event for event in events if self.keys.is_keyed(event)]
+        for event in events:
+            self.coverage[self.name_of(event)] += 1
+        for name, number in answer.hidden.items():
+            self.coverage[name] += number
+        self.hidden_steps += sum(answer.hidden.values())
+        lossy = frozenset(action for name in self.options.lossy for action in self.spec.named(name))
+        if any(action.label in answer.hidden for action in lossy) and self.needed(behaviour, answer, answers, lossy):
+            # Without a record that is missing there is no explanation: a loss that no number shows.
+            self.ledger.loss = "proven"
+        for one in self.required:
+            if one.text in self.met:
+                continue
+            if any(one.is_met(event, self.faults) for event in events) or (
+                answer.inserted_during(one, self.faults) and self.needed(behaviour, answer, answers, one.actions)
+            ):
+                self.met.add(one.text)
+
+    def name_of(self, event: Event) -> str:
+        """The action under which an event is counted: a group's first, where a group is all that it says."""
+        return event.action if event.action in self.coverage else self.spec.named(event.action)[0].label
+
+    def needed(self, behaviour: Behaviour, answer: Answer, answers: Answers, actions: frozenset[Action]) -> bool:
+        """A hidden action has happened only where the events cannot be explained as well without it."""
+        rules = replace(answers.rules, hidden=answers.rules.hidden - actions)
+        if rules not in self._others:
+            self._others[rules] = Answers(answers.spec, rules, self.bounds, self.options, answers.separable)
+        others = self._others[rules]
+        other = others.of(behaviour) if behaviour.key is None else others.of_key(behaviour)
+        worse = {"conforms": ("violates", "diverges"), "violates": ("diverges",)}
+        return other.word in worse.get(answer.word, ())
+
+    def kinds(self) -> list[Kind]:
+        """Findings that tell the same story, the most frequent first."""
+        found: dict[str, Kind] = {}
+        for finding in self.findings:
+            what = finding.invariant or finding.action or (finding.reason or "").partition(":")[0]
+            name = f"{finding.verdict} {what}".strip()
+            time = timestamp(finding.event.time) if finding.event is not None else None
+            kind = found.get(name)
+            if kind is None:
+                found[name] = Kind(kind=name, cause=None, count=1, first=time, last=time, example=finding.key)
+            else:
+                kind.count += 1
+                times = [one for one in (kind.first, kind.last, time) if one is not None]
+                kind.first, kind.last = (min(times), max(times)) if times else (None, None)
+        return sorted(found.values(), key=lambda kind: -kind.count)
+
+    def assumptions(self) -> list[str]:
+        """What the verdict rests on, for people."""
+        spec, options = self.spec, self.options
+        found = []
+        if self.rules.hidden:
+            names = ", ".join(sorted({action.label for action in self.rules.hidden}))
+            limit = "" if options.hidden_max is None else f", at most {options.hidden_max} between two events"
+            found.append(f"may have happened without a record: {names}{limit}")
+        if not options.keep_constraints:
+            ignored = [f"CONSTRAINT {named.name}" for named in spec.config.constraints]
+            ignored += [f"ACTION_CONSTRAINT {named.name}" for named in spec.config.action_constraints]
+            found.extend(f"{what} is ignored: it bounds exploration only" for what in ignored)
+        for named, what in ((spec.config.symmetry, "SYMMETRY"), (spec.config.view, "VIEW")):
+            if named is not None:
+                found.append(f"{what} {named.name} is ignored: it bounds exploration only")
+        if spec.config.check_deadlock is not None:
+            found.append("CHECK_DEADLOCK is ignored: a log may end anywhere")
+        found.extend(f"not checked: {what}" for what in spec.unchecked)
+        found.extend(spec.warnings)
+        return found
+
+
+def explained(behaviour: Behaviour, answer: Answer) -> list[Event]:
+    """The events that an answer explains."""
+    if answer.explained is not None:
+        return answer.explained
+    # What diverges at an event explains those before it.
+    word = answer.without or answer.word
+    return behaviour.events[: answer.reached - (word == "diverges")]
+
+
+def undecided_finding(answer: Answer) -> Finding:
+    """What an inconclusive answer says: why, and what the evidence would say without what is missing."""
+    without = {
+        "conforms": "without what is missing it conforms",
+        "violates": f"without what is missing it violates at event {answer.at}",
+        "diverges": f"without what is missing it diverges at event {answer.at}",
+    }
+    summary = without.get(answer.without or "", f"the first {answer.reached:,} events are explained")
+    explanation = Explanation(summary=summary)
+    hidden: list[HiddenStep] = []
+    if answer.replay is not None and answer.outcome is not None and answer.outcome.nodes:
+        node = answer.outcome.nodes[0]
+        explanation.state_before = {name: show(value) for name, value in answer.replay.spec.mapping(node.state).items()}
+        hidden = hidden_steps(answer.replay, node)
+    return Finding(verdict="inconclusive", reason=answer.reason, hidden=hidden, explanation=explanation)
+
+
+def used(spec: Spec) -> SpecUsed:
+    """Which spec judged, for the record."""
+    return SpecUsed(
+        path=spec.path, sha256=hashlib.sha256(Path(spec.path).read_bytes()).hexdigest(), config=spec.config.path
+    )
+
+
+def timestamp(nanoseconds: int | None) -> str | None:
+    """RFC 3339, UTC, of nanoseconds since the epoch; as many digits of the second as are needed, at least three."""
+    if nanoseconds is None:
+        return None
+    from datetime import UTC, datetime
+
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    digits = f"{rest:09d}".rstrip("0").ljust(3, "0")
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{digits}Z"

@@ -1,0 +1,144 @@
+"""Scope ``key``: a run's behaviour, told apart into one behaviour a key.
+
+An action without the key parameter is *run-level*: its events are steps of every key's behaviour. That is sound where
+the spec is separable (:mod:`.slicing`) and every event speaks of one key, or of none.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+import msgspec
+
+from .behaviour import Behaviour, Event, Json
+from .reading import EventError, read_event, taken
+from .slicing import Separable
+from .spec import Action, Spec, State
+from .tla.errors import TlaConfigError
+
+
+class Keys:
+    """Tells apart the behaviours of a separable spec.
+
+    :raises TlaConfigError: a run-level action is hidden, and what it changes is read by keys: two keys could explain
+        themselves by different histories.
+    """
+
+    def __init__(self, spec: Spec, separable: Separable, hidden: frozenset[Action]) -> None:
+        self.spec = spec
+        self.separable = separable
+        for action in sorted(separable.choices & hidden, key=lambda action: action.label):
+            raise TlaConfigError(
+                f"scope key: {action.label} is hidden and has no parameter {separable.key}, and keys read what it "
+                "changes: two keys could explain themselves by different histories",
+                action.body.span,
+                hint="say --scope run, or log the action",
+            )
+        self._forms: dict[tuple[str, ...], str | None] = {}
+
+    def split(self, behaviour: Behaviour) -> tuple[Behaviour | None, Iterator[Behaviour]]:
+        """The run-level events alone, if there are any, and the keys' behaviours in the order of their first events.
+
+        :raises EventError: an event that speaks of no key where its action has one, or of several.
+        """
+        places: dict[Json, list[int]] = {}
+        shared: list[int] = []
+        names: dict[Json, Json] = {}
+        for place, event in enumerate(behaviour.events):
+            param = self._param(event, place + 1)
+            if param is None:
+                shared.append(place)
+                continue
+            value = event.params[param]
+            key = value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic")
+            self._refuse_others(event, value, place + 1)
+            known = places.get(key)
+            if known is None:
+                places[key] = [place]
+                names[key] = value if event.key is None else event.key
+            else:
+                known.append(place)
+        common = self._part(behaviour, shared, None) if shared else None
+
+        def parts() -> Iterator[Behaviour]:
+            for key, own in places.items():
+                yield self._part(behaviour, sorted(own + shared) if shared else own, names[key])
+
+        return common, parts()
+
+    def is_keyed(self, event: Event) -> bool:
+        """Whether an event is about one key, and not about the run."""
+        return self._param(event, 0) is not None
+
+    def _param(self, event: Event, number: int) -> str | None:
+        """The name under which an event gives its key; None for a run-level event."""
+        form = (event.action, *event.alternatives, "", *event.params)
+        if form not in self._forms:
+            read_event(self.spec, event, number)
+            actions = [action for name in (event.action, *event.alternatives) for action in self.spec.named(name)]
+            key = self.separable.key
+            keyed = [action for action in actions if key in action.parameters]
+            names = [name for name in event.params if any(action.parameter(name) == key for action in keyed)]
+            if keyed and (len(names) != 1 or len(keyed) < len(actions)):
+                what = "may be about several keys or none" if names else f"leaves the key {key} out of {event.action}"
+                raise EventError(
+                    f"scope key: event {number} {what}", event, number, hint="say --scope run, or log the key"
+                )
+            self._forms[form] = names[0] if keyed else None
+        return self._forms[form]
+
+    def _refuse_others(self, event: Event, key: Json, number: int) -> None:
+        for seen in (event.state, event.before):
+            for name, part in (seen or {}).items():
+                if name in self.separable.keyed and not (isinstance(part, dict) and list(part) == [key]):
+                    raise EventError(
+                        f"scope key: event {number} observed {name} of other keys than its own, {key}",
+                        event,
+                        number,
+                        hint=f"say --scope run, or observe {name} at the key alone",
+                    )
+
+    def without_keys(self) -> Spec:
+        """The spec of the run-level part: with no key at all."""
+        return self.spec.with_constants({self.separable.keys: frozenset()})
+
+    def refuse_choices(self, common: Behaviour) -> None:
+        """Refuses run-level events that leave open what they changed, where keys read it.
+
+        :raises EventError: an unlogged parameter, or several outcomes.
+        """
+        spec = self.without_keys()
+        states: set[State] = set(spec.initial_states())
+        for number, event in enumerate(common.events, 1):
+            actions = {action for name in (event.action, *event.alternatives) for action in spec.named(name)}
+            reading = read_event(spec, event, number)
+            following: set[State] = set()
+            for state in states:
+                outcomes = {successor.state for successor in taken(spec, reading, state)}
+                if len(outcomes) > 1 and not self.separable.choices.isdisjoint(actions):
+                    raise EventError(
+                        f"scope key: {event.action} has no parameter {self.separable.key}, and this event leaves open "
+                        "what it changed: two keys could explain themselves by different histories",
+                        event,
+                        number,
+                        hint="say --scope run, or log all of its parameters",
+                    )
+                following |= outcomes
+            states = following
+
+    @staticmethod
+    def _part(behaviour: Behaviour, places: list[int], key: Json) -> Behaviour:
+        losses = [
+            msgspec.structs.replace(
+                loss,
+                settled=bisect_left(places, loss.settled),
+                after=bisect_right(places, loss.after) - 1,
+                before=None if loss.before is None else bisect_left(places, loss.before),
+            )
+            for loss in behaviour.losses
+            if loss.keys is None or key in loss.keys
+        ]
+        return msgspec.structs.replace(
+            behaviour, events=[behaviour.events[place] for place in places], key=key, losses=losses
+        )

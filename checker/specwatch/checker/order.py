@@ -1,0 +1,429 @@
+"""What is known of the order of a behaviour's events: lanes, and what must come before.
+
+Each emitter is a *lane*: its events stand in their own order. ``total`` is one lane; under ``emitter`` nothing is known
+between lanes. Under ``time`` an event *needs* events of other lanes to come first, for two reasons:
+
+* a cause: ``after`` names them, a vector clock counts them, they began the span that is this event's parent, or a
+  :class:`Cause` of the binding says so (each pickup of a task comes after the first publish of it);
+* time: they ended more than ``skew`` before this one began. Nothing else follows from two clocks.
+
+An emitter's order and causes win: a time edge that closes a cycle with them is dropped and counted, and the lanes on
+both its ends have clocks that are not within ``skew``.
+
+A *cut* says how many events of each lane have happened. What is missing from a behaviour happened somewhere between
+two cuts (:class:`Window`).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from .behaviour import Behaviour, Event, Loss
+
+Cut = tuple[int, ...]
+Need = tuple[int, int]
+"""A lane, and how many of its events must come first."""
+
+_NO_NEEDS: tuple[Need, ...] = ()
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """Every ``then`` event comes after the first ``first`` event with the same values of the parameters ``on``."""
+
+    first: str
+    then: tuple[str, ...]
+    on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Where what was lost may have happened: at the cuts from ``low`` to ``high``, in each lane."""
+
+    loss: Loss
+    low: Cut
+    high: Cut
+
+    def is_open(self, cut: Cut) -> bool:
+        return all(low <= here <= high for low, here, high in zip(self.low, cut, self.high, strict=True))
+
+
+@dataclass(slots=True)
+class Ordered:
+    """A behaviour's events by lane. ``needs[lane][index]`` are those beyond what the lane's earlier events need."""
+
+    names: list[str]
+    lanes: list[list[Event]]
+    needs: list[list[tuple[Need, ...]]]
+    places: list[list[int]]
+    """Where each event stands in the behaviour's list."""
+    dropped: int = 0
+    """How many time edges went against an emitter's order or a cause."""
+    suspects: frozenset[str] = frozenset()
+    """The lanes on the ends of these."""
+    windows: list[Window] = field(default_factory=list)
+
+    def is_ready(self, cut: Cut, lane: int) -> bool:
+        """Whether the next event of a lane may come now; False at its end."""
+        index = cut[lane]
+        own = self.needs[lane]
+        return index < len(own) and all(cut[other] >= count for other, count in own[index])
+
+    def is_chain(self) -> bool:
+        """Whether only one order of the events is possible, which then is that of :meth:`chain`."""
+        cut = [0] * len(self.lanes)
+        for _ in range(sum(map(len, self.lanes))):
+            ready = [lane for lane in range(len(self.lanes)) if self.is_ready(tuple(cut), lane)]
+            if len(ready) != 1:
+                return False
+            cut[ready[0]] += 1
+        return True
+
+    def chain(self) -> list[int]:
+        """The first order that is possible, lane by lane, as places in the behaviour's list."""
+        cut = [0] * len(self.lanes)
+        found: list[int] = []
+        for _ in range(sum(map(len, self.lanes))):
+            lane = next(lane for lane in range(len(self.lanes)) if self.is_ready(tuple(cut), lane))
+            found.append(self.places[lane][cut[lane]])
+            cut[lane] += 1
+        return found
+
+
+def lane_name(event: Event) -> str:
+    """The emitter; the file where none is named."""
+    if event.emitter is not None:
+        return event.emitter
+    return event.source.file if event.source is not None else ""
+
+
+def ordered(behaviour: Behaviour, causes: Iterable[Cause] = (), distrusted: Collection[str] = ()) -> Ordered:
+    """Finds the lanes and needs of a behaviour.
+
+    :param causes: edges that the binding knows of; for behaviours of which the beginning is known.
+    :param distrusted: lanes whose times tell nothing.
+    """
+    events = behaviour.events
+    if behaviour.order == "total":
+        size = len(events)
+        one = Ordered([""], [events], [[_NO_NEEDS] * size], [list(range(size))])
+        for loss in behaviour.losses:
+            if loss.reason != "unparsed":
+                one.windows.append(Window(loss, (loss.after + 1,), (size if loss.before is None else loss.before,)))
+        return one
+    by_name: dict[str, list[int]] = defaultdict(list)
+    for place, event in enumerate(events):
+        by_name[lane_name(event)].append(place)
+    # In the order of their names: the answer does not depend on the order of arrival.
+    names = sorted(by_name)
+    found = Ordered(
+        names,
+        [[events[place] for place in by_name[name]] for name in names],
+        [[_NO_NEEDS] * len(by_name[name]) for name in names],
+        [by_name[name] for name in names],
+    )
+    if behaviour.order == "time":
+        _Timing(found, behaviour, tuple(causes), distrusted).run()
+    _find_windows(found, behaviour)
+    return found
+
+
+class _Timing:
+    """The needs of a behaviour under order ``time``."""
+
+    def __init__(
+        self, found: Ordered, behaviour: Behaviour, causes: tuple[Cause, ...], distrusted: Collection[str]
+    ) -> None:
+        self.found = found
+        self.lanes = found.lanes
+        self.skew = behaviour.skew
+        self.losses = behaviour.losses
+        self.causes = causes
+        self.trusted = [name not in distrusted for name in found.names]
+        self.begins = [[-math.inf if event.time is None else event.time for event in lane] for lane in self.lanes]
+        self.ends = [[_end(event) for event in lane] for lane in self.lanes]
+        self.caused: list[list[dict[int, int]]] = [[{} for _ in lane] for lane in self.lanes]
+        """By lane and event: how many events of other lanes come before it as causes."""
+
+    def run(self) -> None:
+        if len(self.lanes) == 1:
+            return
+        self.find_causes()
+        known = self.reached(self.caused)
+        timed, dropped, suspects = self.by_time(known)
+        both = [
+            [_merged(one, other) for one, other in zip(causes, times, strict=True)]
+            for causes, times in zip(self.caused, timed, strict=True)
+        ]
+        if not self.is_acyclic(both):
+            # Several time edges close a cycle together: only what no cause contradicts, however indirectly, is kept.
+            both = self.consistent()
+            dropped, suspects = max(dropped, 1), set(self.found.names)
+        self.found.dropped = dropped
+        self.found.suspects = frozenset(suspects)
+        for lane, needs in enumerate(both):
+            before: dict[int, int] = {}
+            for index, own in enumerate(needs):
+                more = {other: count for other, count in own.items() if count > before.get(other, 0)}
+                before |= more
+                self.found.needs[lane][index] = tuple(sorted(more.items()))
+
+    # --- causes -------------------------------------------------------------------------------------------------------
+
+    def find_causes(self) -> None:
+        lanes = {name: lane for lane, name in enumerate(self.found.names)}
+        numbers = [_rising(event.seq for event in lane) for lane in self.lanes]
+        counted = [
+            _rising((event.clock or {}).get(name) for event in lane)
+            for name, lane in zip(lanes, self.lanes, strict=True)
+        ]
+        spans = self.spans()
+        for lane, events in enumerate(self.lanes):
+            for index, event in enumerate(events):
+                for emitter, seq in event.after:
+                    if emitter in lanes:
+                        self.cause(lane, index, lanes[emitter], _up_to(numbers[lanes[emitter]], seq))
+                for emitter, count in (event.clock or {}).items():
+                    if emitter in lanes:
+                        self.cause(lane, index, lanes[emitter], _up_to(counted[lanes[emitter]], count))
+                parent = _span(event, "parent_span_id")
+                if parent is not None and parent in spans:
+                    other, first = spans[parent]
+                    self.cause(lane, index, other, first + 1)
+        for cause in self.causes:
+            self.follow(cause)
+
+    def cause(self, lane: int, index: int, other: int, count: int) -> None:
+        """``count`` events of another lane come before an event."""
+        own = self.caused[lane][index]
+        if other != lane and count > own.get(other, 0):
+            own[other] = count
+
+    def spans(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """The first event of each span, where one lane has them all."""
+        found: dict[tuple[str, str], tuple[int, int]] = {}
+        several: set[tuple[str, str]] = set()
+        for lane, events in enumerate(self.lanes):
+            for index, event in enumerate(events):
+                span = _span(event, "span_id")
+                if span is not None and found.setdefault(span, (lane, index))[0] != lane:
+                    several.add(span)
+        return {span: place for span, place in found.items() if span not in several}
+
+    def follow(self, cause: Cause) -> None:
+        firsts: dict[bytes, tuple[int, int]] = {}
+        unsure: set[bytes] = set()
+        holes = {name: self.first_hole(name) for name in self.found.names}
+        for lane, events in enumerate(self.lanes):
+            for index, event in enumerate(events):
+                if event.action == cause.first and (values := _values(event, cause.on)) is not None:
+                    if firsts.setdefault(values, (lane, index))[0] != lane:
+                        unsure.add(values)  # which of two lanes was first is not known
+                    if self.found.places[lane][index] > holes[self.found.names[lane]]:
+                        unsure.add(values)  # the first of all may be what is missing
+        for lane, events in enumerate(self.lanes):
+            for index, event in enumerate(events):
+                if event.action in cause.then:
+                    values = _values(event, cause.on)
+                    if values is not None and values in firsts and values not in unsure:
+                        other, first = firsts[values]
+                        self.cause(lane, index, other, first + 1)
+
+    def first_hole(self, name: str) -> float:
+        """After which place something of an emitter is missing."""
+        return min((loss.after for loss in self.losses if loss.emitter in (None, name)), default=math.inf)
+
+    # --- times --------------------------------------------------------------------------------------------------------
+
+    def by_time(self, known: list[list[list[int]]]) -> tuple[list[list[dict[int, int]]], int, set[str]]:
+        """What times add to what is ``known``, how many edges were dropped, and between which lanes."""
+        found: list[list[dict[int, int]]] = [[{} for _ in lane] for lane in self.lanes]
+        # The least end of an event and all after it in its lane: it never falls, and so can be searched.
+        least = [_least_from(ends) for ends in self.ends]
+        dropped = 0
+        suspects: set[str] = set()
+        for lane, begins in enumerate(self.begins):
+            if not self.trusted[lane]:
+                continue
+            for index, begin in enumerate(begins):
+                limit = begin - self.skew
+                for other, ends in enumerate(self.ends):
+                    if other == lane or not self.trusted[other]:
+                        continue
+                    count = bisect_left(least[other], limit)
+                    if count == 0:
+                        continue
+                    # Those of the other lane that come after this event, as is known, are its end.
+                    free = self.before(known[other], lane, index)
+                    if count > free:
+                        dropped += 1
+                        suspects |= {self.found.names[lane], self.found.names[other]}
+                        count = next((place + 1 for place in range(free - 1, -1, -1) if ends[place] < limit), 0)
+                    if count:
+                        found[lane][index][other] = count
+        return found, dropped, suspects
+
+    @staticmethod
+    def before(known: list[list[int]], lane: int, index: int) -> int:
+        """How many events of a lane are not known to come after event ``index`` of ``lane``."""
+        return bisect_right(known, index, key=lambda reached: reached[lane])
+
+    def reached(self, needs: list[list[dict[int, int]]]) -> list[list[list[int]]]:
+        """By lane and event: how many events of each lane come before it or are it, by causes and emitters' order.
+
+        A cause that closes a cycle is no cause: it is taken out of ``needs``.
+        """
+        found: list[list[list[int]]] = [[] for _ in self.lanes]
+        total = sum(map(len, self.lanes))
+        done = 0
+        while done < total:
+            moved = False
+            for lane, events in enumerate(self.lanes):
+                while len(found[lane]) < len(events):
+                    index = len(found[lane])
+                    own = needs[lane][index]
+                    if any(len(found[other]) < count for other, count in own.items()):
+                        break
+                    reached = list(found[lane][-1]) if index else [0] * len(self.lanes)
+                    for other, count in own.items():
+                        reached = list(map(max, reached, found[other][count - 1]))
+                    reached[lane] = index + 1
+                    found[lane].append(reached)
+                    done += 1
+                    moved = True
+            if not moved:
+                stuck = next(lane for lane, events in enumerate(self.lanes) if len(found[lane]) < len(events))
+                own = needs[stuck][len(found[stuck])]
+                for other in [other for other, count in own.items() if len(found[other]) < count]:
+                    del own[other]
+        return found
+
+    def is_acyclic(self, needs: list[list[dict[int, int]]]) -> bool:
+        cut = [0] * len(self.lanes)
+        moved = True
+        while moved:
+            moved = False
+            for lane, own in enumerate(needs):
+                while cut[lane] < len(own) and all(cut[other] >= count for other, count in own[cut[lane]].items()):
+                    cut[lane] += 1
+                    moved = True
+        return all(done == len(lane) for done, lane in zip(cut, self.lanes, strict=True))
+
+    def consistent(self) -> list[list[dict[int, int]]]:
+        """Causes, and the time edges that hold for all that comes before the one event and after the other.
+
+        With ends that never fall along the known order, and begins that never do either, no cycle is left.
+        """
+        known = self.reached(self.caused)
+        ends: list[list[float]] = []
+        begins: list[list[float]] = []
+        for lane, events in enumerate(self.lanes):
+            highest = [
+                max(
+                    (
+                        max(self.ends[other][:count], default=-math.inf)
+                        for other, count in enumerate(known[lane][index])
+                    ),
+                    default=-math.inf,
+                )
+                for index in range(len(events))
+            ]
+            ends.append(highest)
+            lowest = []
+            for index in range(len(events)):
+                after = [self.begins[lane][index]]
+                for other in range(len(self.lanes)):
+                    free = self.before(known[other], lane, index)
+                    after.extend(self.begins[other][free:])
+                lowest.append(min(after))
+            begins.append(lowest)
+        found = [[dict(own) for own in lane] for lane in self.caused]
+        for lane, own_begins in enumerate(begins):
+            for index, begin in enumerate(own_begins):
+                for other, own_ends in enumerate(ends):
+                    if other != lane and self.trusted[lane] and self.trusted[other]:
+                        count = bisect_left(own_ends, begin - self.skew)
+                        if count > found[lane][index].get(other, 0):
+                            found[lane][index][other] = count
+        return found
+
+
+def _find_windows(found: Ordered, behaviour: Behaviour) -> None:
+    for loss in behaviour.losses:
+        if loss.reason == "unparsed":
+            continue
+        low, high = [], []
+        for name, events, places in zip(found.names, found.lanes, found.places, strict=True):
+            if name == loss.emitter:
+                low.append(bisect_right(places, loss.after))
+                high.append(len(places) if loss.before is None else bisect_left(places, loss.before))
+                continue
+            first, last = 0, len(events)
+            if behaviour.order == "time":
+                if loss.begin is not None:
+                    limit = loss.begin - behaviour.skew
+                    first = next((i + 1 for i in range(last - 1, -1, -1) if _end(events[i]) < limit), 0)
+                if loss.end is not None:
+                    limit = loss.end + behaviour.skew
+                    last = next(
+                        (i for i, event in enumerate(events) if event.time is not None and event.time > limit), last
+                    )
+            low.append(min(first, last))
+            high.append(last)
+        found.windows.append(Window(loss, tuple(low), tuple(high)))
+
+
+def _end(event: Event) -> float:
+    if event.until is not None:
+        return event.until
+    return math.inf if event.time is None else event.time
+
+
+def _least_from(ends: Sequence[float]) -> list[float]:
+    least = list(ends)
+    for index in range(len(least) - 2, -1, -1):
+        least[index] = min(least[index], least[index + 1])
+    return least
+
+
+def _rising(numbers: Iterable[int | None]) -> list[int] | None:
+    """A lane's numbers, where an event without one has that of the event before; None where lives repeat numbers."""
+    found: list[int] = []
+    last = -1
+    for number in numbers:
+        if number is not None:
+            if number < last:
+                return None
+            last = number
+        found.append(last)
+    return found
+
+
+def _up_to(numbers: list[int] | None, number: int) -> int:
+    """How many events stand up to the last one that is numbered ``number`` or less."""
+    return 0 if numbers is None else bisect_right(numbers, number)
+
+
+def _merged(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:
+    return {lane: max(one.get(lane, 0), other.get(lane, 0)) for lane in one.keys() | other.keys()}
+
+
+def _span(event: Event, name: str) -> tuple[str, str] | None:
+    extra = event.extra or {}
+    span = extra.get(name)
+    return (str(extra.get("trace_id", "")), span) if isinstance(span, str) and span else None
+
+
+def _values(event: Event, names: Sequence[str]) -> bytes | None:
+    """The values of some parameters; None where one of them is not known."""
+    if any(name not in event.params for name in names):
+        return None
+    return msgspec.json.encode([event.params[name] for name in names], order="deterministic")
+
+
+__all__ = ["Cause", "Cut", "Ordered", "Window", "lane_name", "ordered"]

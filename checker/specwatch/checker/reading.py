@@ -1,0 +1,146 @@
+"""What an event means to a spec: the actions that it may be, the parameters that it binds, what it observed.
+
+An action or a parameter that the spec lacks is a mistake of the binding, and refused. A value outside a quantifier's
+set is none: then no step is the event.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from .behaviour import Event, Json
+from .observe import candidates, matches
+from .spec import Action, Spec, State, Successor
+from .tla.errors import TlaError
+from .tla.values import Value
+
+if TYPE_CHECKING:
+    from .predicates import Predicate, Predicates
+
+
+class EventError(TlaError):
+    """An event speaks of what the spec lacks: a mistake in the binding, not a verdict. Carries the event's place in
+    the log.
+    """
+
+    def __init__(self, message: str, event: Event, number: int, *, hint: str | None = None) -> None:
+        source = event.source
+        super().__init__(message, file=source.file if source else None, hint=hint)
+        self.line = source.line if source else None
+        self.event = event
+        self.number = number
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An event as the spec understands it: the actions that it may mean, by the parameters that it binds."""
+
+    event: Event
+    requests: tuple[tuple[frozenset[Action], dict[str, list[Json]]], ...]
+    expected: tuple[Predicate, ...] = ()
+    """What holds after it."""
+
+
+def read_event(spec: Spec, event: Event, number: int) -> Reading:
+    """Finds what an event means.
+
+    :raises EventError: an action that Next lacks, or a parameter that the action lacks.
+    """
+    actions = [action for name in (event.action, *event.alternatives) for action in _named(spec, name, event, number)]
+    by_params: dict[tuple[tuple[str, str], ...], list[Action]] = {}
+    for action in actions:
+        meant = [(name, action.parameter(name)) for name in event.params]
+        if all(parameter is not None for _, parameter in meant):
+            by_params.setdefault(tuple((name, parameter or name) for name, parameter in meant), []).append(action)
+    if not by_params:
+        known = sorted({name for action in actions for name in (*action.parameters, *action.aliases)})
+        lacking = [name for name in event.params if all(action.parameter(name) is None for action in actions)]
+        # Each parameter may be known to some action of a group, and no action know them all.
+        unknown = lacking[0] if lacking else ", ".join(event.params)
+        near = difflib.get_close_matches(unknown, known, 2, 0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"its parameters are {', '.join(known) or 'none'}"
+        raise EventError(
+            f"event {number} gives {event.action} the parameter {unknown}, which it lacks", event, number, hint=hint
+        )
+    requests = []
+    for pairs, group in by_params.items():
+        bound: dict[str, list[Json]] = {}
+        for name, parameter in pairs:
+            bound.setdefault(parameter, []).append(event.params[name])
+        requests.append((frozenset(group), bound))
+    expected = tuple(
+        predicates(spec).parse(text, sorted({name for action in actions for name in action.parameters}), where)
+        for text in event.expect
+        for where in (f"expect of event {number}, {event.action}",)
+    )
+    return Reading(event, tuple(requests), expected)
+
+
+def _named(spec: Spec, name: str, event: Event, number: int) -> tuple[Action, ...]:
+    actions = spec.named(name)
+    if not actions:
+        near = difflib.get_close_matches(name, spec.names(), 3, 0.5)
+        defined = f" (it is defined, and no part of {spec.next_name})" if name in spec.program.definitions else ""
+        raise EventError(
+            f"event {number} is {name}, and the spec has no such action{defined}",
+            event,
+            number,
+            hint=f"did you mean {' or '.join(near)}?" if near else f"its actions are {', '.join(spec.names())}",
+        )
+    return actions
+
+
+def predicates(spec: Spec) -> Predicates:
+    """The parser of expressions over events, one a spec."""
+    from .predicates import Predicates
+
+    known = _PREDICATES.get(spec)
+    if known is None:
+        known = _PREDICATES[spec] = Predicates(spec)
+    return known
+
+
+_PREDICATES: WeakKeyDictionary[Spec, Predicates] = WeakKeyDictionary()
+
+
+def event_fields(event: Event) -> dict[str, Json]:
+    """What ``$name`` means in an expression over an event: a parameter, else a further field of the record."""
+    return {**(event.extra or {}), **event.params}
+
+
+def taken(spec: Spec, reading: Reading, state: State) -> Iterator[Successor]:
+    """The steps from a state that an event may be: its actions, its parameters, what it observed before and after."""
+    event = reading.event
+    if event.before and not observed(spec, event.before, state):
+        return
+    for actions, bound in reading.requests:
+
+        def choose(name: str, collection: Value, bound: dict[str, list[Json]] = bound) -> list[Value] | None:
+            given = bound.get(name)
+            if given is None:
+                return None
+            found = candidates(given[0], collection, spec.models)
+            return (
+                found
+                if len(given) == 1
+                else [value for value in found if all(matches(item, value) for item in given[1:])]
+            )
+
+        for successor in spec.successors(state, actions, choose):
+            if event.state and not observed(spec, event.state, successor.state):
+                continue
+            if all(
+                predicate.holds(spec, successor.state, bound=dict(successor.params), fields=event_fields(event))
+                for predicate in reading.expected
+            ):
+                yield successor
+
+
+def observed(spec: Spec, seen: dict[str, Json], state: State) -> bool:
+    """Whether a state is what an event observed. A variable that the spec lacks was never seen: FALSE."""
+    values = spec.mapping(state)
+    return all(name in values and matches(part, values[name]) for name, part in seen.items())
