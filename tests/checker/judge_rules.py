@@ -108,7 +108,10 @@ UNDECIDED = "inconclusive"
 
 
 class Precedence(NamedTuple):
-    """For each event a bit set of those that must come before it. ``tangled``: no order satisfies all edges."""
+    """For each event a bit set of those that must come before it. ``dropped``: the times that lie in a cycle.
+
+    ``tangled``: emitters' orders and causes alone lie in one, so that no order satisfies them.
+    """
 
     needs: tuple[int, ...]
     dropped: tuple[tuple[int, int], ...] = ()
@@ -126,17 +129,17 @@ def precedence(events: Sequence[Mapping[str, Json]], order: str, skew: int = 0) 
         if own_order(events, first, then) or (order == "time" and causes(events[first], events[then]))
     ]
     known, tangled = closed(size, strong)
-    dropped = []
-    if order == "time":
-        for first, then in itertools.permutations(range(size), 2):
-            if not surely_earlier(events[first], events[then], skew):
-                continue
-            if known[first] >> then & 1:
-                dropped.append((first, then))
-            else:
-                strong.append((first, then))
-        known, tangled = closed(size, strong)
+    dropped: list[tuple[int, int]] = []
+    if order == "time" and not tangled:
+        told = [pair for pair in itertools.permutations(range(size), 2) if surely_earlier(*pick(events, pair), skew)]
+        every, _ = closed(size, [*strong, *told])
+        dropped = [(first, then) for first, then in told if every[first] >> then & 1]
+        known, _ = closed(size, [*strong, *(pair for pair in told if pair not in dropped)])
     return Precedence(tuple(known), tuple(dropped), tangled)
+
+
+def pick(events: Sequence[Mapping[str, Json]], pair: tuple[int, int]) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
+    return events[pair[0]], events[pair[1]]
 
 
 def own_order(events: Sequence[Mapping[str, Json]], first: int, then: int) -> bool:
@@ -161,7 +164,7 @@ def surely_earlier(first: Mapping[str, Json], then: Mapping[str, Json], skew: in
     """Whether the first was over before the second began, whatever the two clocks say."""
     if first["emitter"] == then["emitter"] or first.get("time") is None or then.get("time") is None:
         return False
-    return ended(first) + skew < then["time"]
+    return bool(ended(first) + skew < then["time"])
 
 
 def ended(event: Mapping[str, Json]) -> int:

@@ -7,7 +7,7 @@ steps of hidden actions may be left out. Then one event is dropped, doubled, swa
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -43,6 +43,7 @@ class Case:
     hidden_max: int | None
     order: Order
     sound: bool = False
+    skew: int = 0
 
 
 # --- drawing --------------------------------------------------------------------------------------------------------
@@ -129,6 +130,8 @@ def numbered(events: list[dict[str, Json]]) -> list[dict[str, Json]]:
     for event in events:
         if "emitter" in event:
             event["seq"] = last[event["emitter"]] = last.get(event["emitter"], 0) + 1
+        if "clock" in event:
+            event["clock"][event["emitter"]] = event["seq"]
     return events
 
 
@@ -221,11 +224,67 @@ DAMAGES: list[Damage] = [
 ]
 
 
-def damaged(draw: Random, case: Case, model: Model) -> Case:
+def damaged(draw: Random, case: Case, model: Model, damages: Sequence[Damage] = DAMAGES) -> Case:
     """The case with one thing wrong, and sometimes another bound."""
     events = copy.deepcopy(case.events)
-    draw.choice(DAMAGES)(draw, events, model, draw.randrange(len(events)))
+    draw.choice(damages)(draw, events, model, draw.randrange(len(events)))
     hidden_max = case.hidden_max
     if hidden_max is not None and draw.random() < 0.3:
         hidden_max = draw.randint(0, 3)
     return replace(case, events=numbered(events), hidden_max=hidden_max, sound=False)
+
+
+def retime(draw: Random, events: list[dict[str, Json]], model: Model, at: int) -> None:
+    """The record has another time, or another end."""
+    event = events[at]
+    if "until" in event and draw.random() < 0.5:
+        event["until"] = event.get("time", 0) + draw.randint(0, 30)
+    else:
+        event["time"] = draw.randint(0, 40)
+        event.pop("until", None)
+
+
+def untime(draw: Random, events: list[dict[str, Json]], model: Model, at: int) -> None:
+    events[at].pop("until", None)
+    events[at].pop("time", None)
+
+
+def relate(draw: Random, events: list[dict[str, Json]], model: Model, at: int) -> None:
+    """The event says that it came after some other, or no longer says so."""
+    others = [event for event in events if event.get("emitter") != events[at].get("emitter")]
+    events[at].pop("after", None)
+    if others:
+        other = draw.choice(others)
+        if "clock" in events[at]:
+            events[at]["clock"][other["emitter"]] = other["seq"]
+        else:
+            events[at]["after"] = [[other["emitter"], other["seq"]]]
+
+
+DAMAGES_IN_TIME: list[Damage] = [*DAMAGES, retime, retime, retime, untime, relate]
+
+
+# --- times ------------------------------------------------------------------------------------------------------------
+
+
+def with_times(draw: Random, case: Case, skew: int) -> Case:
+    """The case with the time of each event as its emitter's clock shows it, and with some of what caused it."""
+    offsets = {emitter: draw.randint(-skew, 0) for emitter in "pqr"}
+    clocks: dict[str, dict[str, int]] | None = {} if draw.random() < 0.3 else None
+    events = copy.deepcopy(case.events)
+    now = 20
+    for place, event in enumerate(events):
+        now += draw.choice([0, 0, 1, 2, 5, 9])
+        event["time"] = now + offsets.get(event.get("emitter", ""), 0)
+        if draw.random() < 0.2:
+            event["until"] = event["time"] + draw.choice([0, 1, 4, 9])
+            event["time"] -= draw.choice([0, 1, 4, 9])
+        others = [other for other in events[:place] if other.get("emitter") != event.get("emitter")]
+        cause = draw.choice(others) if others and draw.random() < 0.3 else None
+        if clocks is not None:
+            seen = [clocks.get(event["emitter"], {}), cause["clock"] if cause else {}, {event["emitter"]: event["seq"]}]
+            clock = {name: max(one.get(name, 0) for one in seen) for one in seen for name in one}
+            event["clock"] = clocks[event["emitter"]] = clock
+        elif cause is not None:
+            event["after"] = [[cause["emitter"], cause["seq"]]]
+    return replace(case, events=events, skew=skew)

@@ -49,6 +49,8 @@ class Answer(msgspec.Struct):
     """Of an inconclusive one: what it would be if nothing were missing, ``at``."""
     spans: list[str] = []
     """What is missing, and changes nothing."""
+    dropped: int = 0
+    """How many times went against an emitter's order or a cause."""
 
     def inserted_during(self, required: Required, faults: Sequence[Event]) -> bool:
         """Whether a hidden step on the way is what was required, and may have been when it was required."""
@@ -164,6 +166,7 @@ class Answers:
             if other.word != answer.word:
                 names = ", ".join(sorted(order.suspects)[:5])
                 answer = undecided(answer, f"clock: the clocks of {names} differ by more than the skew")
+        answer.dropped = order.dropped
         return self.with_unparsed(answer, behaviour)
 
     def run(self, spec: Spec, key: Value | None, behaviour: Behaviour, order: Ordered) -> Answer:

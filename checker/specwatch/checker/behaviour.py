@@ -126,6 +126,8 @@ class Ledger(msgspec.Struct):
     unmatched: int = 0
     unparsed: int = 0
     duplicate: int = 0
+    clock: int = 0
+    """Times that went against an emitter's own order or a cause, and were not used."""
     late: int = 0
     pruned: int = 0
     gaps: list[Gap] = []

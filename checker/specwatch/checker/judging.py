@@ -13,8 +13,10 @@ from .behaviour import Behaviour, Event, Ledger
 from .bounds import Bounds
 from .explain import explain, hidden_steps
 from .keys import Keys
+from .kinds import Kinds
 from .options import Options
-from .paths import Rules
+from .paths import Outcome, Rules
+from .replay import Replay
 from .required import Required
 from .slicing import Coupled, Separable, separable
 from .spec import Action, Spec
@@ -27,7 +29,6 @@ from .verdict import (
     Explanation,
     Finding,
     HiddenStep,
-    Kind,
     SpecUsed,
     Verdict,
     Word,
@@ -62,6 +63,9 @@ class Judge:
         self.at_end = [spec.predicate(name) for name in options.at_end] if options.at_end else []
         self._others: dict[Rules, Answers] = {}
         self.findings: list[Finding] = []
+        self.kinds = Kinds()
+        self.reasons: dict[Word, str] = {}
+        """The first reason of the undecided and of the vacuous."""
         self.counts = Behaviours()
         self.undecided: dict[str, int] = {}
         self.hidden_steps = 0
@@ -136,15 +140,15 @@ class Judge:
         if word == "vacuous" and unmet:
             reason = f"require: {', '.join(unmet)} never happened"
         elif word in ("inconclusive", "vacuous") and reason is None:
-            reason = next(finding.reason for finding in self.findings if finding.verdict == word)
+            reason = self.reasons[word]
         return Verdict(
             verdict=word,
             exit_code=EXIT_CODES[word],
             reason=reason,
             behaviours=self.counts,
             undecided_by_reason=self.undecided,
-            kinds=self.kinds(),
-            findings=self.findings[: self.options.max_findings],
+            kinds=self.kinds.listed(),
+            findings=self.findings,
             hidden_steps=self.hidden_steps,
             coverage=self.coverage,
             ledger=self.ledger,
@@ -195,6 +199,7 @@ class Judge:
 
     def told(self, behaviour: Behaviour, answer: Answer) -> Word:
         """Counts a behaviour, and keeps its finding; its word."""
+        self.ledger.clock += answer.dropped
         finding = self.finding(behaviour, answer)
         word: Word = "conforms" if finding is None else finding.verdict
         setattr(self.counts, word, getattr(self.counts, word) + 1)
@@ -204,7 +209,11 @@ class Judge:
                 self.spans[detail] = self.spans.get(detail, 0) + 1
             return word
         finding.run, finding.key = behaviour.run, behaviour.key
-        self.findings.append(finding)
+        if len(self.findings) < self.options.max_findings:
+            self.findings.append(finding)
+        self.kinds.add(finding)
+        if finding.reason is not None:
+            self.reasons.setdefault(word, finding.reason)
         if finding.verdict == "inconclusive":
             assert finding.reason is not None  # an undecided behaviour always says why
             name = finding.reason.partition(":")[0]
@@ -220,6 +229,8 @@ class Judge:
                 self.ledger.bounds.append(answer.outcome.bound)
             return undecided_finding(answer)
         if answer.replay is not None and answer.outcome is not None and answer.word != "conforms":
+            if len(self.findings) >= self.options.max_findings:
+                return brief(answer.replay, answer.outcome)
             return explain(answer.replay.spec, answer.replay.behaviour, answer.replay, answer.outcome)
         unfinished = self.unfinished(behaviour)
         if unfinished:
@@ -256,7 +267,7 @@ class Judge:
         broken = [[one.name for one in self.at_end if not spec.holds(one.expression, end)] for end in ends]
         if not broken or not all(broken):
             return None
-        name = "+".join(min(broken, key=len))
+        name = "+".join(min(broken, key=lambda names: len(names)))
         return Finding(
             verdict="violates",
             at=len(behaviour.events),
@@ -304,22 +315,6 @@ class Judge:
         worse = {"conforms": ("violates", "diverges"), "violates": ("diverges",)}
         return other.word in worse.get(answer.word, ())
 
-    def kinds(self) -> list[Kind]:
-        """Findings that tell the same story, the most frequent first."""
-        found: dict[str, Kind] = {}
-        for finding in self.findings:
-            what = finding.invariant or finding.action or (finding.reason or "").partition(":")[0]
-            name = f"{finding.verdict} {what}".strip()
-            time = timestamp(finding.event.time) if finding.event is not None else None
-            kind = found.get(name)
-            if kind is None:
-                found[name] = Kind(kind=name, cause=None, count=1, first=time, last=time, example=finding.key)
-            else:
-                kind.count += 1
-                times = [one for one in (kind.first, kind.last, time) if one is not None]
-                kind.first, kind.last = (min(times), max(times)) if times else (None, None)
-        return sorted(found.values(), key=lambda kind: -kind.count)
-
     def assumptions(self) -> list[str]:
         """What the verdict rests on, for people."""
         spec, options = self.spec, self.options
@@ -328,6 +323,20 @@ class Judge:
             names = ", ".join(sorted({action.label for action in self.rules.hidden}))
             limit = "" if options.hidden_max is None else f", at most {options.hidden_max} between two events"
             found.append(f"may have happened without a record: {names}{limit}")
+        for one in self.rules.timed:
+            bounds = [("at least", one.min), ("at most", one.max)]
+            told = " and ".join(f"{what} {bound / 1e9:g} s" for what, bound in bounds if bound is not None)
+            if told:
+                found.append(f"{one.action} comes {told} after {one.after}, give or take {self.rules.skew / 1e9:g} s")
+        found.extend(f"{name} is inserted only where {text}" for name, text in self.rules.when)
+        if options.start == "midway":
+            found.append("start midway: a behaviour may have begun before its log")
+        for detail, number in sorted(self.spans.items()):
+            found.append(f"{number:,} conform whatever is missing: {detail}")
+        if self.ledger.clock:
+            found.append(
+                f"clock: {self.ledger.clock:,} times were against an emitter's order or a cause, and were not used"
+            )
         if not options.keep_constraints:
             ignored = [f"CONSTRAINT {named.name}" for named in spec.config.constraints]
             ignored += [f"ACTION_CONSTRAINT {named.name}" for named in spec.config.action_constraints]
@@ -349,6 +358,16 @@ def explained(behaviour: Behaviour, answer: Answer) -> list[Event]:
     # What diverges at an event explains those before it.
     word = answer.without or answer.word
     return behaviour.events[: answer.reached - (word == "diverges")]
+
+
+def brief(replay: Replay, outcome: Outcome) -> Finding:
+    """What is only counted, since enough findings are explained."""
+    assert outcome.at is not None  # where it failed
+    lane = replay.lanes[0]
+    event = lane[outcome.at - 1] if replay.total and outcome.at else None
+    name = "|".join("+".join(sorted(one)) for one in outcome.invariants) or None
+    action = event.action if event is not None and name is None else None
+    return Finding(verdict=outcome.word, at=replay.number(outcome.at), event=event, invariant=name, action=action)
 
 
 def undecided_finding(answer: Answer) -> Finding:
@@ -373,14 +392,3 @@ def used(spec: Spec) -> SpecUsed:
     return SpecUsed(
         path=spec.path, sha256=hashlib.sha256(Path(spec.path).read_bytes()).hexdigest(), config=spec.config.path
     )
-
-
-def timestamp(nanoseconds: int | None) -> str | None:
-    """RFC 3339, UTC, of nanoseconds since the epoch; as many digits of the second as are needed, at least three."""
-    if nanoseconds is None:
-        return None
-    from datetime import UTC, datetime
-
-    seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    digits = f"{rest:09d}".rstrip("0").ljust(3, "0")
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{digits}Z"

@@ -97,8 +97,8 @@ class Kind(msgspec.Struct, kw_only=True):
     kind: str
     cause: str | None
     count: int
-    first: str | None
-    last: str | None
+    first: str | float | None
+    last: str | float | None
     example: Json
 
 
