@@ -11,12 +11,13 @@ import msgspec
 from .behaviour import Behaviour, Event, Ledger, Order, Scope, Start
 from .judging import Judge
 from .options import Options
-from .order import lane_name
+from .order import Cause, lane_name
 from .reading import EventError
 from .spec import Spec, load_spec
+from .timed import Timed
 from .verdict import Verdict
 
-__all__ = ["Options", "check", "judge", "load_spec"]
+__all__ = ["Cause", "Options", "Timed", "check", "judge", "load_spec"]
 
 
 def check(

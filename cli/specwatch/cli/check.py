@@ -110,7 +110,6 @@ def judged(target: str, logs: Sequence[str], given: Mapping[str, Any]) -> Verdic
     from specwatch.collector.assemble import collect
 
     asked = job(target, logs, config=given["config"], binding=given["binding"], format=given["format"])
-    _refuse_unsupported(asked.target.binding)
     collected = collect(
         asked.logs,
         asked.target.binding,
@@ -127,13 +126,13 @@ def judged(target: str, logs: Sequence[str], given: Mapping[str, Any]) -> Verdic
         constants=collected.constants,
         constants_text=given["constants"],
     )
-    verdict = judge(spec, collected.behaviours, _options(asked.target.binding, given, began), collected.ledger)
+    options = _options(asked.target.binding, given, began)
+    verdict = judge(spec, collected.behaviours, options, collected.ledger, collected.fault_events)
     verdict.inputs = collected.inputs
     verdict.legend = collected.legend
     verdict.assumptions = [
         *asked.notes,
         *collected.assumptions,
-        *_bounds_not_applied(asked.target.binding, given),
         *verdict.assumptions,
     ]
     if given["allow_inconclusive"] is not None:
@@ -156,43 +155,19 @@ def allow_inconclusive(verdict: Verdict, share: Fraction) -> None:
     verdict.exit_code = EXIT_CODES["vacuous" if behaviours.vacuous else "conforms"]
 
 
-def _refuse_unsupported(binding: Binding | None) -> None:
-    """A guard that is taken and ignored would explain more than it may."""
-    for name, hidden in (binding.hidden if binding else {}).items():
-        if hidden.when is not None:
-            raise Refused(f"hidden.{name}.when is not supported yet", file=binding.path if binding else None)
-
-
-def _bounds_not_applied(binding: Binding | None, given: Mapping[str, Any]) -> list[str]:
-    """The time bounds of hidden actions: without them more is explained, which a reader must know."""
-    inserted = given["hidden"]
-    return [
-        f"{name} may happen at any time: its bounds (min, max) are not applied yet"
-        for name, hidden in (binding.hidden if binding else {}).items()
-        if (hidden.min is not None or hidden.max is not None) and (inserted is None or name in inserted)
-    ]
-
-
 def _options(binding: Binding | None, given: Mapping[str, Any], began: float) -> Options:
     """The options of the replay: what was given, else what the binding says."""
     from specwatch.checker.api import Options
+    from specwatch.collector.binding import with_settings
+    from specwatch.collector.times import duration
 
-    hidden = given["hidden"]
-    hidden_max = given["hidden_max"]
-    require = given["require"]
-    if binding is not None:
-        hidden = tuple(binding.hidden) if hidden is None else hidden
-        hidden_max = binding.hidden_max if hidden_max is None else hidden_max
-        require = tuple(binding.require) if require is None else require
-    return Options(
-        hidden=hidden or (),
-        hidden_max=hidden_max,
-        lossy=tuple(binding.lossy) if binding else (),
-        terminal=tuple(binding.terminal) if binding else (),
-        complete=bool(binding and binding.complete),
+    options = Options(
+        hidden=given["hidden"] or (),
+        hidden_max=given["hidden_max"],
         strict=given["strict"],
+        scope=given["scope"] or (binding.scope if binding else "run"),
         start=given["start"] or (binding.start if binding else None) or "init",
-        require=require or (),
+        require=given["require"] or (),
         keep_constraints=given["keep_constraints"],
         max_states=given["max_states"],
         # By default the answer comes within a minute and a gigabyte, reading and reporting included.
@@ -201,6 +176,49 @@ def _options(binding: Binding | None, given: Mapping[str, Any], began: float) ->
         began=began,
         max_findings=given["max_findings"],
     )
+    if binding is not None:
+        _bind(options, with_settings(binding, given["settings"]), given)
+    skew = duration(given["skew"]) if given["skew"] is not None else binding.skew if binding else None
+    if skew is not None:
+        options.skew = skew
+    return options
+
+
+def _bind(options: Options, binding: Binding, given: Mapping[str, Any]) -> None:
+    """Adds what a binding says and nothing on the command line overrides."""
+    from specwatch.checker.api import Cause, Timed
+    from specwatch.collector.binding import bounds
+
+    if given["hidden"] is None:
+        options.hidden = tuple(binding.hidden)
+    if given["hidden_max"] is None:
+        options.hidden_max = binding.hidden_max
+    if given["require"] is None:
+        options.require = tuple(binding.require)
+    options.lossy = tuple(binding.lossy)
+    options.terminal = tuple(binding.terminal)
+    options.complete = binding.complete
+    options.at_end = tuple(binding.at_end)
+    options.first = tuple(binding.first)
+    options.start_within = binding.start_within
+    options.start_states = binding.start_states
+    options.when = tuple((name, hidden.when) for name, hidden in binding.hidden.items() if hidden.when is not None)
+    options.timed = tuple(
+        Timed(action=name, after=after, min=least, max=most) for name, (after, least, most) in bounds(binding).items()
+    )
+    options.causes = tuple(
+        Cause(first=cause.first, then=tuple(cause.then), on=tuple(cause.on)) for cause in binding.causes
+    )
+    param = binding.key.param if binding.key is not None else None
+    if isinstance(param, list):
+        if len(param) > 1 and options.scope == "key":
+            raise Refused(
+                f"scope key: a key of several parameters ({', '.join(param)}) cannot tell behaviours apart",
+                file=binding.path,
+                hint="say --scope run, or let the spec have one parameter for them, a tuple",
+            )
+        param = param[0] if len(param) == 1 else None
+    options.key = param
 
 
 def _print(verdict: Verdict, given: Mapping[str, Any]) -> None:
