@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from specwatch.checker.behaviour import Event, Source
-from specwatch.collector.binding import Binding, Constant, Hidden, Key, load_binding, parse_binding
-from specwatch.collector.decode.lines import Broken, Real, Record
+from specwatch.collector.binding import Binding, Cause, Constant, Hidden, Key, load_binding, parse_binding
+from specwatch.collector.decode.lines import Real, Record
 from specwatch.collector.errors import CollectorError
-from specwatch.collector.mapper import Ignored, Mapper
+from specwatch.collector.mapper import IGNORED, UNPARSED, Half, Left, Mapper
 
 
 def refusal(text: str) -> CollectorError:
@@ -21,20 +21,22 @@ def refusal(text: str) -> CollectorError:
     return caught.value
 
 
-def mapped(rules: str, **fields: Any) -> Event | Ignored | Broken | None:
-    return Mapper(parse_binding(rules, "b.toml")).event(Record(5, fields), "a.log")
+def mapped(rules: str, **fields: Any) -> list[Event] | Half | Left:
+    return Mapper(parse_binding(rules, "b.toml")).read(Record(5, fields), "a.log")
 
 
 def event(rules: str, **fields: Any) -> Event:
     found = mapped(rules, **fields)
-    assert isinstance(found, Event), found
-    return found
+    assert isinstance(found, list), found
+    [event] = found
+    return event
 
 
 def why(rules: str, **fields: Any) -> str:
     found = mapped(rules, **fields)
-    assert isinstance(found, Broken), found
-    return found.why
+    assert isinstance(found, Left), found
+    assert found.lane == UNPARSED
+    return found.what
 
 
 # What a binding says
@@ -49,16 +51,21 @@ def test_everything_that_stands_beside_the_rules() -> None:
         scope = "key"
         order = "time"
         skew = "50ms"
-        start = { mode = "midway", within = "3600s", states = "Reachable" }
+        start = { mode = "midway", within = "visibility_timeout", states = "Reachable", first = ["Publish", "Send"] }
         complete = true
         unmatched = "error"
         require = ["Pickup", "Pickup during fault"]
         terminal = ["Ack"]
+        at_end = ["NothingLost"]
         lossy = ["Publish"]
         intern = { t = 0 }
         [key]
         param = ["t", "u"]
         from = "id"
+        [[cause]]
+        first = "Pickup"
+        then = ["Start"]
+        on = ["t", "w"]
         [constants]
         Tasks = { keys = true }
         [hidden]
@@ -83,11 +90,15 @@ def test_everything_that_stands_beside_the_rules() -> None:
         skew=50_000_000,
         start="midway",
         start_within=3600 * 10**9,
+        within="visibility_timeout",
         start_states="Reachable",
+        first=("Publish", "Send"),
         complete=True,
         unmatched="error",
         require=["Pickup", "Pickup during fault"],
         terminal=["Ack"],
+        at_end=["NothingLost"],
+        causes=[Cause(first="Pickup", then=["Start"], on=["t", "w"])],
         lossy=["Publish"],
         intern={"t": 0},
         key=Key(param=["t", "u"], source="id"),
@@ -157,7 +168,7 @@ def test_a_binding_from_a_file_names_it(tmp_path: Path) -> None:
 )
 def test_match(match: str, fields: dict[str, Any], expected: bool) -> None:
     found = mapped(f'[[rule]]\nmatch = {match}\naction = "A"\n', **fields)
-    assert isinstance(found, Event) == expected
+    assert isinstance(found, list) == expected
 
 
 def test_the_first_rule_that_matches_wins() -> None:
@@ -172,10 +183,10 @@ def test_the_first_rule_that_matches_wins() -> None:
     action = "Second"
     """
     mapper = Mapper(parse_binding(rules, "b.toml"))
-    assert mapper.event(Record(1, {"event": "a"}), "x") == Ignored("noise")
-    found = mapper.event(Record(1, {"event": "b"}), "x")
-    assert isinstance(found, Event)
-    assert found.action == "First"
+    assert mapper.read(Record(1, {"event": "a"}), "x") == Left(IGNORED, "noise", None)
+    found = mapper.read(Record(1, {"event": "b"}), "x")
+    assert isinstance(found, list)
+    assert [event.action for event in found] == ["First"]
     assert mapper.unused_rules() == ["rule 3 (Second), b.toml:8"]
 
 
@@ -348,7 +359,8 @@ def test_the_key_of_parameters() -> None:
 
 # Mistakes
 
-ONE_EVENT = "a rule makes one event of one record: action and params"
+ONE_OF = "a rule has one of action, actions and ignore (with the reason)"
+LIST_OF_ACTIONS = "actions must be a list of actions, or a table of alternatives"
 
 
 @pytest.mark.parametrize(
@@ -378,7 +390,13 @@ ONE_EVENT = "a rule makes one event of one record: action and params"
         ("unmatched = 'err'", 1, 1, "unmatched cannot be 'err'", "it is one of: count, error"),
         ("format = 'nativ'", 1, 1, "there is no format 'nativ'", "it is one of: auto, native, structlog"),
         ("skew = 'fast'", 1, 1, "'fast' is no duration: 50ms, 3600s, or a number of seconds", None),
-        ("[start]\nwithin = 'x'", 2, 1, "'x' is no duration: 50ms, 3600s, or a number of seconds", None),
+        (
+            "[start]\nwithin = 'x'",
+            2,
+            1,
+            "'x' is no duration: 50ms, 3600s, or a number of seconds, and no name in [settings]",
+            None,
+        ),
         (
             "[hidden.V]\nmin = 'vis'\n[settings]\nviss = '1s'",
             2,
@@ -391,8 +409,9 @@ ONE_EVENT = "a rule makes one event of one record: action and params"
         ("hidden = 'A'", 1, 1, "hidden must be a list of actions, or a table of them", None),
         ("hidden = ['A']\nterminal = ['A']", 2, 1, "A is hidden, and a hidden action cannot be terminal", None),
         ("intern.t = 'x'", 1, 8, "t must be the first integer that stands for an id, 0 or more", None),
-        ("[[rule]]\nmatch = {}", 1, 3, "a rule has either an action, or ignore with the reason", None),
-        ("[[rule]]\naction='A'\nignore='x'", 1, 3, "a rule has either an action, or ignore with the reason", None),
+        ("[[rule]]\nmatch = {}", 1, 3, ONE_OF, None),
+        ("[[rule]]\naction='A'\nignore='x'", 1, 3, ONE_OF, None),
+        ("[[rule]]\naction='A'\nactions=['B']", 1, 3, ONE_OF, None),
         ("[[rule]]\naction=''", 2, 1, "the action is empty", None),
         (
             "[[rule]]\naction='A'\nmatch.x = []\nmatch.y = [[1]]",
@@ -410,9 +429,34 @@ ONE_EVENT = "a rule makes one event of one record: action and params"
         ),
         ("[constants]\nT = {}", 2, 1, "T must come from one thing", 'keys = true, values = "param" or count = "keys"'),
         ("[constants]\nT = { keys = false }", 2, 7, "keys can only be true", None),
-        ("[[rule]]\nactions = ['A', 'B']", 2, 1, "actions is not supported yet", ONE_EVENT),
-        ("[[rule]]\njoin = {}", 2, 1, "join is not supported yet", ONE_EVENT),
-        ("[[rule]]\naction='A'\nexpect = ['x']", 3, 1, "expect is not supported yet", ONE_EVENT),
+        ("[[rule]]\nactions = []", 2, 1, LIST_OF_ACTIONS, 'actions = { any = ["A"] }'),
+        ("[[rule]]\nactions = 'A'", 2, 1, LIST_OF_ACTIONS, 'actions = { any = ["A"] }'),
+        ("[[rule]]\nactions = ['A', 3]", 2, 17, "an entry of actions must be a table, not an integer", None),
+        ("[[rule]]\nactions = ['A', { acton = 'B' }]", 2, 19, "unknown key 'acton'", "did you mean 'action'?"),
+        ("[[rule]]\nactions = { any = [] }", 2, 13, "any names no action", None),
+        ("[[rule]]\nactions = { al = ['A'] }", 2, 13, "unknown key 'al'", None),
+        ("[[rule]]\naction='A'\njoin = { start = {}, end = {} }", 3, 1, "join needs the key 'on'", None),
+        ("[[rule]]\naction='A'\njoin = { start = {}, end = {}, on = [] }", 3, 32, "on names no field", None),
+        ("[[rule]]\njoin = { start = {}, ende = {}, on = 'x' }", 2, 22, "unknown key 'ende'", "did you mean 'end'?"),
+        (
+            "[[rule]]\naction='A'\njoin = { start = { a = { regx = 'x' } }, end = {}, on = 'x' }",
+            3,
+            26,
+            "unknown key 'regx'",
+            "did you mean 'regex'?",
+        ),
+        (
+            "[[rule]]\nactions=['A','B']\njoin = { start = {}, end = {}, on = 'x' }",
+            3,
+            1,
+            "two records that are joined are one event",
+            "action, or actions = { any = […] }",
+        ),
+        ("[[rule]]\naction='A'\nexpect = 'x'", 3, 1, "expect must be a list, not a text", None),
+        ("[[cause]]\nfirst = 'A'\nthen = ['B']", 1, 3, "an entry of cause needs the key 'on'", None),
+        ("[[cause]]\nfirst = 'A'\nthen = []\non = ['t']", 3, 1, "then is empty", None),
+        ("[[cause]]\nfrist = 'A'\nthen = ['B']\non = ['t']", 2, 1, "unknown key 'frist'", "did you mean 'first'?"),
+        ("[hidden.V]\nmin = 3", 1, 9, "V has a bound, and nothing that it counts from", 'after = "Pickup"'),
         ("a = \n", 1, 5, "this is no TOML: Invalid value", None),
         ("spec = 'x'\nspec = 'y'", 2, 11, "this is no TOML: Cannot overwrite a value", None),
         ("spec = 'x", 1, 10, "this is no TOML: Expected \"'\"", None),

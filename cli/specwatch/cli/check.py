@@ -115,7 +115,6 @@ def judged(target: str, logs: Sequence[str], given: Mapping[str, Any]) -> Verdic
         asked.target.binding,
         format=asked.format,
         order=given["order"],
-        scope=given["scope"],
         start=given["start"],
         skew=given["skew"],
         settings=given["settings"],

@@ -10,7 +10,9 @@ with examples in ``docs/binding.md``. Where the sketch of the format left someth
   ``time``, ``until``, ``run``, ``boot`` or ``attempt`` is no mistake; one of a wrong type is.
 * ``[intern] id = 0``: the values of the parameter ``id`` become integers from 0, in the sorted order of the originals.
 * ``[hidden]`` may be a list of names, or tables; ``max`` in it bounds the hidden steps between two events.
-* ``start`` may be a word, or a table with ``mode``, ``within`` and ``states``.
+* ``start`` may be a word, or a table with ``mode``, ``within``, ``states`` and ``first``.
+* In ``expect`` a ``$name`` is the rule's parameter of that name, else the record's field. ``$name.part`` is TLA+'s own
+  way into the value. The text stays as it is; the values of the fields go with the event.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from specwatch.checker.behaviour import Json, Order, Params, Scope, Start
 from .decode import DECODERS
 from .errors import CollectorError
 from .receive.tail import unreadable
-from .template import Test, Value, respelt, test_of, value_of
+from .template import Test, Value, field, respelt, test_of, value_of
 from .times import duration
 from .toml_positions import Path, positions
 
@@ -56,8 +58,16 @@ class Constant(msgspec.Struct):
     literal: Json = None
 
 
+class Cause(msgspec.Struct, forbid_unknown_fields=True):
+    """Every ``then`` event comes after the first ``first`` event with the same values of the parameters ``on``."""
+
+    first: str
+    then: list[str]
+    on: list[str]
+
+
 class Hidden(msgspec.Struct, forbid_unknown_fields=True):
-    """An action that no one logs. Bounds are durations, or names in ``[settings]``."""
+    """An action that no one logs. Bounds are durations, or names in ``[settings]``: see ``bounds``."""
 
     after: str | None = None
     min: str | int | float | None = None
@@ -71,6 +81,26 @@ class _StartTable(msgspec.Struct, forbid_unknown_fields=True):
     mode: Start | None = None
     within: str | int | float | None = None
     states: str | None = None
+    first: tuple[str, ...] = ("Publish",)
+
+
+class _Part(msgspec.Struct, forbid_unknown_fields=True):
+    """One of the events that a record makes, in the form that has parameters of its own."""
+
+    action: str
+    params: dict[str, Any] | None = None
+
+
+class _Any(msgspec.Struct, forbid_unknown_fields=True):
+    """The actions of which a record is one."""
+
+    any: list[str]
+
+
+class _Join(msgspec.Struct, forbid_unknown_fields=True):
+    start: dict[str, Any]
+    end: dict[str, Any]
+    on: str | list[str]
 
 
 class _Rule(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,9 +117,9 @@ class _Rule(msgspec.Struct, forbid_unknown_fields=True):
     attempt: str | int | None = None
     state: dict[str, Any] | None = None
     before: dict[str, Any] | None = None
-    expect: Any = None
+    expect: list[str] = []
     actions: Any = None
-    join: Any = None
+    join: _Join | None = None
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -104,6 +134,8 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     unmatched: Literal["count", "error"] = "count"
     require: list[str] = []
     terminal: list[str] = []
+    at_end: list[str] = []
+    cause: list[Cause] = []
     lossy: list[str] = []
     hidden: Any = None
     key: Key | None = None
@@ -120,23 +152,51 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     rule: list[_Rule] = []
 
 
+class Origin(msgspec.Struct, kw_only=True):
+    """Where and when a record was made, as functions of it; None where the binding does not say."""
+
+    emitter: Value | None = None
+    seq: Value | None = None
+    time: Value | None = None
+    until: Value | None = None
+    run: Value | None = None
+    boot: Value | None = None
+
+
+class Join(msgspec.Struct, kw_only=True):
+    """Two records that are one event: its start and its end, which agree in the values ``on``."""
+
+    start: list[Test]
+    end: list[Test]
+    on: list[Value]
+
+
+class Made(msgspec.Struct, kw_only=True):
+    """One event that a rule makes of a record: what it is, and what else it may be."""
+
+    action: str
+    alternatives: list[str]
+    params: list[tuple[str, Value]]
+
+
 class Rule(msgspec.Struct, kw_only=True):
-    """A rule, ready to run. ``name`` is for people: ``rule 2 (Pickup), binding.toml:31``."""
+    """A rule, ready to run. ``name`` is for people: ``rule 2 (Pickup), binding.toml:31``.
+
+    ``made`` has the events that a record makes, in their order; none where it is ignored. ``fields`` are those that
+    ``expect`` speaks of.
+    """
 
     name: str
     tests: list[Test]
     ignore: str | None
-    action: str
-    params: list[tuple[str, Value]]
-    emitter: Value | None
-    seq: Value | None
-    time: Value | None
-    until: Value | None
-    run: Value | None
-    boot: Value | None
+    made: list[Made]
+    join: Join | None
+    origin: Origin
     attempt: Value | None
     state: Value | None
     before: Value | None
+    expect: list[str]
+    fields: list[tuple[str, Value]]
 
 
 class Binding(msgspec.Struct, kw_only=True):
@@ -152,10 +212,15 @@ class Binding(msgspec.Struct, kw_only=True):
     start: Start | None = None
     start_within: int | None = None
     start_states: str | None = None
+    first: tuple[str, ...] = ("Publish",)
+    """The actions with which the life of a key begins."""
     complete: bool = False
     unmatched: Literal["count", "error"] = "count"
     require: list[str] = []
     terminal: list[str] = []
+    at_end: list[str] = []
+    """Invariants of ends: judged where the log is complete."""
+    causes: list[Cause] = []
     lossy: list[str] = []
     hidden: dict[str, Hidden] = {}
     hidden_max: int | None = None
@@ -164,11 +229,15 @@ class Binding(msgspec.Struct, kw_only=True):
     intern: dict[str, int] = {}
     """Parameters whose values become integers, and the first integer."""
     settings: dict[str, Json] = {}
+    within: Json = None
+    """``start.within`` as it is written: a duration, or a name in ``[settings]``."""
+    origin: Origin = msgspec.field(default_factory=Origin)
+    """Of records that no rule speaks of."""
     rules: list[Rule] = []
 
 
-def with_settings(binding: Binding, settings: Mapping[str, str]) -> list[str]:
-    """The binding's settings, overridden by ``settings``, one line each for the list of assumptions.
+def with_settings(binding: Binding, settings: Mapping[str, str]) -> Binding:
+    """The binding with some of its settings overridden, and what depends on them.
 
     Raises ``CollectorError`` for a setting that the binding does not have.
     """
@@ -179,7 +248,31 @@ def with_settings(binding: Binding, settings: Mapping[str, str]) -> list[str]:
         if _is_duration(binding.settings[name]) and not _is_duration(settings[name]):
             hint = "50ms, 3600s, or a number of seconds"
             raise CollectorError(f"{name} cannot be {settings[name]!r}: it is a duration", hint=hint)
-    return [f"{name} = {value}" for name, value in {**binding.settings, **settings}.items()]
+    known = {**binding.settings, **settings}
+    within = None if binding.within is None else _bound(binding.within, known)
+    return msgspec.structs.replace(binding, settings=known, start_within=within)
+
+
+def bounds(binding: Binding, settings: Mapping[str, str] = {}) -> dict[str, tuple[str, int | None, int | None]]:
+    """The hidden actions that take time: by name, after which action, and the least and the most nanoseconds.
+
+    Bounds that are names stand for what ``[settings]`` says, or what ``settings`` says instead.
+    """
+    binding = with_settings(binding, settings)
+    return {
+        name: (
+            hidden.after,
+            None if hidden.min is None else _bound(hidden.min, binding.settings),
+            None if hidden.max is None else _bound(hidden.max, binding.settings),
+        )
+        for name, hidden in binding.hidden.items()
+        if hidden.after is not None
+    }
+
+
+def _bound(value: Any, settings: Mapping[str, Any]) -> int:
+    """A duration, or a setting's, in nanoseconds. Raises ``ValueError``."""
+    return duration(settings[value] if isinstance(value, str) and value in settings else value)
 
 
 def _is_duration(value: object) -> bool:
@@ -292,6 +385,9 @@ class _Reader:
         if expected:
             kinds = [_KINDS.get(kind, kind) for kind in expected[1].split(" | ") if kind != "null"]
             self.fail(place, f"{name} must be {' or '.join(kinds)}, not {_KINDS.get(expected[2], expected[2])}")
+        missing = re.fullmatch(r"Object missing required field `(.*)`", message)
+        if missing:
+            self.fail(place, f"{name} needs the key {missing[1]!r}")
         self.fail(place, f"{name}: {message}")
 
     def _place(self, where: str) -> Path:
@@ -311,9 +407,9 @@ class _Reader:
         struct = _struct_at(type_, place[:-1])
         hints = msgspec.inspect.type_info(struct)
         assert isinstance(hints, msgspec.inspect.StructType), "a word is always a struct's field"
-        for field in hints.fields:
-            if field.encode_name == place[-1]:
-                options = field.type.types if isinstance(field.type, msgspec.inspect.UnionType) else (field.type,)
+        for known in hints.fields:
+            if known.encode_name == place[-1]:
+                options = known.type.types if isinstance(known.type, msgspec.inspect.UnionType) else (known.type,)
                 return [str(word) for option in options for word in getattr(option, "values", ())]
         return []
 
@@ -324,7 +420,13 @@ class _Reader:
         for name, spellings in file.values.items():
             self.convert(spellings, dict[str, Any], ("values", name))
         start = self._start(file.start)
+        if start.within is not None:
+            self._bound(("start", "within"), start.within, file.settings)
         hidden, hidden_max = self._hidden(file)
+        for number, cause in enumerate(file.cause):
+            for name in ("then", "on"):
+                if not getattr(cause, name):
+                    self.fail(("cause", number, name), f"{name} is empty")
         for name in file.terminal:
             if name in hidden:
                 self.fail(("terminal",), f"{name} is hidden, and a hidden action cannot be terminal")
@@ -337,12 +439,16 @@ class _Reader:
             order=file.order,
             skew=None if file.skew is None else self._duration(("skew",), file.skew),
             start=start.mode,
-            start_within=None if start.within is None else self._duration(("start", "within"), start.within),
+            start_within=None if start.within is None else _bound(start.within, file.settings),
             start_states=start.states,
+            first=start.first,
+            within=start.within,
             complete=file.complete,
             unmatched=file.unmatched,
             require=file.require,
             terminal=file.terminal,
+            at_end=file.at_end,
+            causes=file.cause,
             lossy=file.lossy,
             hidden=hidden,
             hidden_max=hidden_max,
@@ -350,6 +456,7 @@ class _Reader:
             constants={name: self._constant(name, value) for name, value in file.constants.items()},
             intern={name: self._first(("intern", name), first) for name, first in file.intern.items()},
             settings=file.settings,
+            origin=self._origin(file, file),
             rules=[self._rule(file, number, rule) for number, rule in enumerate(file.rule)],
         )
 
@@ -383,17 +490,18 @@ class _Reader:
             if not isinstance(value, dict):
                 self.fail(path, f"{name} must be a table", f"[hidden.{name}], or hidden = [{name!r}]")
             hidden[name] = self.convert(value, Hidden, path)
-            for bound in ("min", "max"):
-                self._bound((*path, bound), getattr(hidden[name], bound), file.settings)
+            own = hidden[name]
+            limits = [
+                None if bound is None else self._bound((*path, limit), bound, file.settings)
+                for limit, bound in (("min", own.min), ("max", own.max))
+            ]
+            if own.after is None and limits != [None, None]:
+                self.fail(path, f"{name} has a bound, and nothing that it counts from", 'after = "Pickup"')
         return hidden, most
 
-    def _bound(self, path: Path, value: Any, settings: Mapping[str, Any]) -> None:
-        if value is None:
-            return
-        if isinstance(value, str) and value in settings:
-            value = settings[value]
+    def _bound(self, path: Path, value: Any, settings: Mapping[str, Any]) -> int:
         try:
-            duration(value)
+            return _bound(value, settings)
         except ValueError as error:
             self.fail(path, f"{error}, and no name in [settings]", _nearest(str(value), settings))
 
@@ -416,49 +524,104 @@ class _Reader:
 
     def _rule(self, file: _File, number: int, rule: _Rule) -> Rule:
         path: Path = ("rule", number)
-        for later in ("actions", "join", "expect"):
-            if getattr(rule, later) is not None:
-                hint = "a rule makes one event of one record: action and params"
-                self.fail((*path, later), f"{later} is not supported yet", hint)
-        if (rule.action is None) == (rule.ignore is None):
-            self.fail(path, "a rule has either an action, or ignore with the reason")
+        if [rule.action, rule.actions, rule.ignore].count(None) != 2:
+            self.fail(path, "a rule has one of action, actions and ignore (with the reason)")
         if rule.action == "":
             self.fail((*path, "action"), "the action is empty")
-        values = file.values
-
-        def template(name: str, default: Any = None, *, exact: bool = False) -> Value | None:
-            value = getattr(rule, name)
-            value = default if value is None else value
-            return None if value is None else value_of(value, values, exact=exact)
-
+        made = self._made(path, rule, file.values)
+        if rule.join is not None and len(made) != 1:
+            self.fail(
+                (*path, "join"), "two records that are joined are one event", "action, or actions = { any = […] }"
+            )
+        names = "/".join(name for one in made for name in (one.action, *one.alternatives))
+        what = names if rule.ignore is None else f"ignore {rule.ignore}"
         offset = self.positions.get(path, 0)
         line = self.text.count("\n", 0, offset) + 1
-        what = rule.action if rule.action is not None else f"ignore {rule.ignore}"
+        params = {name for name, _ in made[-1].params} if made else set()
         return Rule(
             name=f"rule {number + 1} ({what}), {self.path or 'binding'}:{line}",
-            tests=[self._test((*path, "match", name), name, wanted) for name, wanted in rule.match.items()],
+            tests=self._tests((*path, "match"), rule.match),
             ignore=rule.ignore,
-            action=rule.action or "",
-            params=[(name, self._param(name, value, values)) for name, value in rule.params.items()],
-            emitter=template("emitter", file.emitter),
-            seq=template("seq", file.seq),
-            time=template("time", file.time, exact=True),
-            until=template("until", file.until, exact=True),
-            run=template("run", file.run),
-            boot=template("boot", file.boot),
-            attempt=template("attempt"),
-            state=template("state"),
-            before=template("before"),
+            made=made,
+            join=None if rule.join is None else self._join((*path, "join"), rule.join),
+            origin=self._origin(rule, file),
+            attempt=None if rule.attempt is None else value_of(rule.attempt, file.values),
+            state=None if rule.state is None else self._observed(rule.state, file.values),
+            before=None if rule.before is None else self._observed(rule.before, file.values),
+            expect=rule.expect,
+            fields=[(name, value_of(f"${name}", file.values)) for name in _fields(rule.expect) if name not in params],
         )
 
+    def _origin(self, rule: _Rule | _File, file: _File) -> Origin:
+        def template(name: str, *, exact: bool = False) -> Value | None:
+            value = getattr(rule, name)
+            value = getattr(file, name) if value is None else value
+            return None if value is None else value_of(value, file.values, exact=exact)
+
+        return Origin(
+            emitter=template("emitter"),
+            seq=template("seq"),
+            time=template("time", exact=True),
+            until=template("until", exact=True),
+            run=template("run"),
+            boot=template("boot"),
+        )
+
+    def _made(self, path: Path, rule: _Rule, spellings: Mapping[str, Mapping[str, Any]]) -> list[Made]:
+        def made(action: str, alternatives: list[str], params: dict[str, Any]) -> Made:
+            own = [(name, self._param(name, value, spellings)) for name, value in params.items()]
+            return Made(action=action, alternatives=alternatives, params=own)
+
+        if rule.action is not None:
+            return [made(rule.action, [], rule.params)]
+        if rule.actions is None:
+            return []
+        path = (*path, "actions")
+        if isinstance(rule.actions, dict):
+            names = self.convert(rule.actions, _Any, path).any
+            if not names:
+                self.fail((*path, "any"), "any names no action")
+            return [made(names[0], names[1:], rule.params)]
+        if not isinstance(rule.actions, list) or not rule.actions:
+            self.fail(
+                path, "actions must be a list of actions, or a table of alternatives", 'actions = { any = ["A"] }'
+            )
+        parts: list[Made] = []
+        for number, one in enumerate(rule.actions):
+            if isinstance(one, str):
+                parts.append(made(one, [], rule.params))
+            else:
+                part: _Part = self.convert(one, _Part, (*path, number))
+                parts.append(made(part.action, [], rule.params if part.params is None else part.params))
+        return parts
+
+    def _join(self, path: Path, join: _Join) -> Join:
+        on = [join.on] if isinstance(join.on, str) else join.on
+        if not on:
+            self.fail((*path, "on"), "on names no field")
+        return Join(
+            start=self._tests((*path, "start"), join.start),
+            end=self._tests((*path, "end"), join.end),
+            on=[field(name.removeprefix("$")) for name in on],
+        )
+
+    def _observed(self, state: dict[str, Any], spellings: Mapping[str, Mapping[str, Any]]) -> Value:
+        named = [(name, self._param(name, value, spellings)) for name, value in state.items()]
+        return lambda fields: {name: value(fields) for name, value in named}
+
     def _param(self, name: str, value: Any, spellings: Mapping[str, Mapping[str, Any]]) -> Value:
-        """``[values.NAME]`` is known by the name of the field, and by that of the parameter."""
+        """``[values.NAME]`` is known by the name of the field, and by that of what it is a value of."""
+        if isinstance(value, dict):
+            return self._observed(value, spellings)
         made = value_of(value, spellings)
         spelt = spellings.get(name)
         if spelt and isinstance(value, str):
             known = spelt
             return lambda fields: respelt(made(fields), known)
         return made
+
+    def _tests(self, path: Path, match: dict[str, Any]) -> list[Test]:
+        return [self._test((*path, name), name, wanted) for name, wanted in match.items()]
 
     def _test(self, path: Path, name: str, wanted: Any) -> Test:
         for number, one in enumerate(wanted) if isinstance(wanted, list) else [(None, wanted)]:
@@ -472,6 +635,12 @@ class _Reader:
             elif not isinstance(one, (str, int, float, bool)):
                 self.fail(place, f"{name} is matched by a value, a list of values, a glob or {{ regex = … }}")
         return test_of(name, wanted)
+
+
+def _fields(expressions: Iterable[str]) -> list[str]:
+    """The names after a ``$`` in TLA+ expressions, each once. ``$$`` is an operator there."""
+    names = (name for text in expressions for name in re.findall(r"(?<!\$)\$([A-Za-z_]\w*)", text, re.ASCII))
+    return list(dict.fromkeys(names))
 
 
 class _Regex(msgspec.Struct, forbid_unknown_fields=True):
@@ -494,7 +663,9 @@ def _struct_at(type_: Any, place: Path) -> Any:
         if isinstance(step, int):
             continue
         if type_ is _File:
-            type_ = {"rule": _Rule, "key": Key}.get(step, type_)
+            type_ = {"rule": _Rule, "key": Key, "cause": Cause}.get(step, type_)
+        elif type_ is _Rule:
+            type_ = {"join": _Join}.get(step, type_)
     return type_
 
 

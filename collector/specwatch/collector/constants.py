@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -20,7 +20,10 @@ def constants_from(binding: Binding, behaviours: list[Behaviour]) -> dict[str, J
 
 
 def _events(behaviours: list[Behaviour]) -> Iterator[Event]:
-    return chain.from_iterable(behaviour.events for behaviour in behaviours)
+    """All events, those too that had not ended with the log."""
+    for behaviour in behaviours:
+        yield from behaviour.events
+        yield from (loss.event for loss in behaviour.losses if loss.event is not None)
 
 
 def _value(constant: Constant, binding: Binding, behaviours: list[Behaviour]) -> Json:

@@ -9,16 +9,38 @@ import msgspec
 
 from specwatch.checker.behaviour import Event, Json, Source
 
-from .binding import Binding, Key, Rule
+from .binding import Binding, Key, Made, Origin, Rule
 from .decode.lines import Broken, Real, Record
-from .template import Fields, Lacks, Value, as_text, field, plain, shown
+from .template import Fields, Lacks, Test, Value, as_text, field, plain, shown
 from .times import from_rfc3339, from_seconds
 
+IGNORED, UNMATCHED, UNPARSED = "ignored", "unmatched", "unparsed"
+"""Lanes of what makes no event and has a number: it was read, so that its number is no gap. Only the collector sees
+them."""
 
-class Ignored(msgspec.Struct, frozen=True):
-    """A record that a rule leaves out, and why."""
+OPEN, JOINED = "open", "joined"
+"""Lanes of two records that are one event: the first, while no second has come; and the second."""
 
-    reason: str
+
+class Left(msgspec.Struct, frozen=True):
+    """A record that makes no event: that a rule leaves out, that no rule speaks of, or that does not fit its rule.
+
+    ``what`` is the rule's reason, or what is wrong; ``mark`` stands for the number that the record has, if it has one.
+    """
+
+    lane: str
+    what: str
+    mark: Event | None
+
+
+class Half(msgspec.Struct, frozen=True):
+    """The start or the end of a joined event. ``on`` tells whose; ``event`` says where and when it was made."""
+
+    rule: Rule
+    is_end: bool
+    on: bytes
+    event: Event
+    fields: Fields
 
 
 class Mapper:
@@ -26,50 +48,129 @@ class Mapper:
 
     def __init__(self, binding: Binding) -> None:
         self.rules = binding.rules
+        self._origin = binding.origin
         self._key = None if binding.key is None else _key_fields(binding.key)
         self._matched = [False] * len(binding.rules)
         self._names: dict[str, str] = {}
 
-    def event(self, record: Record, file: str) -> Event | Ignored | Broken | None:
-        """What the first rule that matches makes of a record; None where no rule speaks of it."""
+    def read(self, record: Record, file: str) -> list[Event] | Half | Left:
+        """What the first rule that matches makes of a record."""
         fields = record.fields
         for number, rule in enumerate(self.rules):
-            for test in rule.tests:
-                if not test(fields):
-                    break
-            else:
-                self._matched[number] = True
-                if rule.ignore is not None:
-                    return Ignored(rule.ignore)
-                try:
-                    return self._event(rule, record, file)
-                except (Lacks, ValueError) as error:
-                    return Broken(record.line, f"does not fit {rule.name}: {error}", b"")
-        return None
+            if not _fits(rule.tests, fields):
+                continue
+            join = rule.join
+            if join is not None and not (_fits(join.start, fields) or _fits(join.end, fields)):
+                continue
+            self._matched[number] = True
+            if rule.ignore is not None:
+                return Left(IGNORED, rule.ignore, self._mark(rule.origin, record, file, IGNORED, rule.ignore))
+            try:
+                return self._events(rule, record, file) if join is None else self._half(rule, record, file)
+            except (Lacks, ValueError) as error:
+                why = f"does not fit {rule.name}: {error}"
+                return Left(UNPARSED, why, self._mark(rule.origin, record, file, UNPARSED))
+        return Left(UNMATCHED, "", self._mark(self._origin, record, file, UNMATCHED))
+
+    def joined(self, start: Half, end: Half) -> Event | Broken:
+        """The event of two records. Its place is the start's; for the rest the end's fields win."""
+        rule, (made,) = start.rule, start.rule.made
+        fields = {**start.fields, **end.fields}
+        event, ended = msgspec.structs.replace(start.event, lane=None), end.event
+        try:
+            if event.time is not None and ended.time is None:
+                raise ValueError("its end has no time")
+            event.until = _time(rule.origin.until, fields) or ended.time
+            event.params = {name: value(fields) for name, value in made.params}
+            event.before, event.state = _observed(rule.before, fields), _observed(rule.state, fields)
+            event.expect, event.extra = _expected(rule, fields)
+            self._say(event, rule, made, fields)
+        except (Lacks, ValueError) as error:
+            assert ended.source is not None, "the mapper gives all its events a source"
+            return Broken(ended.source.line, f"does not fit {rule.name}: {error}", b"")
+        if event.time is not None and event.until is not None and event.until < event.time:
+            # The clock was set back between the two.
+            event.time, event.until = event.until, event.time
+        return event
+
+    def ended(self, end: Half) -> Event | Broken:
+        """The event of a record whose start was before the log: it happened at some time up to that."""
+        event = self.joined(end, end)
+        if isinstance(event, Event):
+            event.time = None
+        return event
+
+    def time(self, record: Record) -> int | None:
+        """When a record was made, as far as the binding can tell without its rules."""
+        try:
+            return _time(self._origin.time, record.fields)
+        except ValueError:
+            return None
 
     def unused_rules(self) -> list[str]:
         """The rules that have matched nothing."""
         return [rule.name for rule, matched in zip(self.rules, self._matched, strict=True) if not matched]
 
-    def _event(self, rule: Rule, record: Record, file: str) -> Event:
+    def _events(self, rule: Rule, record: Record, file: str) -> list[Event]:
         fields = record.fields
-        params = {name: value(fields) for name, value in rule.params}
+        first = self._made_at(rule.origin, record, file)
+        if rule.origin.until is not None:
+            first.until = _time(rule.origin.until, fields)
+        events = [first, *(msgspec.structs.replace(first, part=part) for part in range(1, len(rule.made)))]
+        for event, made in zip(events, rule.made, strict=True):
+            event.params = {name: value(fields) for name, value in made.params}
+            self._say(event, rule, made, fields)
+        # What was observed before the record was so before the first of its events, what after it after the last.
+        events[0].before = _observed(rule.before, fields)
+        events[-1].state = _observed(rule.state, fields)
+        events[-1].expect, events[-1].extra = _expected(rule, fields)
+        return events
+
+    def _say(self, event: Event, rule: Rule, made: Made, fields: Fields) -> None:
+        """Put what happened into an event that says where and when."""
+        event.action, event.alternatives = made.action, made.alternatives
+        event.attempt = _integer("attempt", rule.attempt, fields)
+        if self._key is not None:
+            event.key = self._key(fields)
+
+    def _half(self, rule: Rule, record: Record, file: str) -> Half:
+        join = rule.join
+        assert join is not None, "only rules that join records have halves"
+        is_end = not _fits(join.start, record.fields)
+        on = msgspec.json.encode([plain(value(record.fields)) for value in join.on], order="deterministic")
+        event = self._made_at(rule.origin, record, file)
+        event.lane = JOINED if is_end else OPEN
+        if not is_end:
+            (made,) = rule.made
+            event.params = _as_far_as_known(made, record.fields)
+            self._say(event, rule, made, record.fields)
+        return Half(rule, is_end, on, event, record.fields)
+
+    def _mark(self, origin: Origin, record: Record, file: str, lane: str, what: str = "") -> Event | None:
+        try:
+            if _integer("seq", origin.seq, record.fields) is None:
+                return None
+            mark = self._made_at(origin, record, file)
+        except ValueError:
+            return None
+        mark.lane, mark.action = lane, what
+        return mark
+
+    def _made_at(self, origin: Origin, record: Record, file: str) -> Event:
+        """Where and when a record was made, as an event without an action."""
+        fields = record.fields
         return Event(
-            action=rule.action,
-            params=params,
-            key=None if self._key is None else self._key(fields),
-            emitter=self._text(rule.emitter, fields),
-            seq=_integer("seq", rule.seq, fields),
-            time=_time(rule.time, fields),
-            until=_time(rule.until, fields),
-            state=None if rule.state is None else rule.state(fields),
-            before=None if rule.before is None else rule.before(fields),
+            action="",
+            params=_NO_PARAMS,
+            emitter=self._text(origin.emitter, fields),
+            seq=_integer("seq", origin.seq, fields),
+            time=_time(origin.time, fields),
             expect=_NO_EXPECT,
             after=_NO_AFTER,
-            run=self._text(rule.run, fields),
-            boot=self._text(rule.boot, fields),
-            attempt=_integer("attempt", rule.attempt, fields),
+            run=self._text(origin.run, fields),
+            boot=self._text(origin.boot, fields),
             source=Source(file, record.line),
+            alternatives=_NO_ALTERNATIVES,
         )
 
     def _text(self, value: Value | None, fields: Fields) -> str | None:
@@ -81,8 +182,37 @@ class Mapper:
 
 
 # Shared by all events, which no one changes.
+_NO_PARAMS: dict[str, Json] = {}
 _NO_EXPECT: list[str] = []
 _NO_AFTER: list[tuple[str, int]] = []
+_NO_ALTERNATIVES: list[str] = []
+
+
+def _fits(tests: list[Test], fields: Fields) -> bool:
+    for test in tests:  # noqa: SIM110 (a generator costs a third of the whole mapping)
+        if not test(fields):
+            return False
+    return True
+
+
+def _as_far_as_known(made: Made, fields: Fields) -> dict[str, Json]:
+    """The parameters that a start gives. Of an event that does not end, the others may have any value."""
+    params: dict[str, Json] = {}
+    for name, value in made.params:
+        try:
+            params[name] = value(fields)
+        except Lacks:
+            continue
+    return params
+
+
+def _observed(value: Value | None, fields: Fields) -> Any:
+    return None if value is None else value(fields)
+
+
+def _expected(rule: Rule, fields: Fields) -> tuple[list[str], dict[str, Json] | None]:
+    """What must hold after the event, and the values that it speaks of."""
+    return rule.expect, {name: value(fields) for name, value in rule.fields} or None
 
 
 def _key_fields(key: Key) -> Value | None:

@@ -38,6 +38,8 @@ class _Wire(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     boot: str | int | None = None
     attempt: int | None = None
     source: Any = None
+    alternatives: list[str] | None = None
+    part: int = 0
 
 
 FIELDS = frozenset(_Wire.__struct_fields__)
@@ -50,6 +52,7 @@ _ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)
 _NO_PARAMS: Params = {}
 _NO_EXPECT: list[str] = []
 _NO_AFTER: list[tuple[str, int]] = []
+_NO_ALTERNATIVES: list[str] = []
 
 
 def is_native(line: bytes) -> bool:
@@ -81,6 +84,8 @@ def decode(file: str, lines: Iterable[tuple[int, bytes]]) -> Iterator[Event | Br
                 raise _Refused("is no event: its action is empty")
             if wire.seq is not None and wire.seq < 0:
                 raise _Refused(f"is no event: seq {wire.seq} is negative")
+            if wire.part < 0:
+                raise _Refused(f"is no event: part {wire.part} is negative")
             emitter, run, boot = wire.emitter, wire.run, wire.boot
             event = Event(
                 action=once(wire.action, wire.action),
@@ -100,6 +105,8 @@ def decode(file: str, lines: Iterable[tuple[int, bytes]]) -> Iterator[Event | Br
                 boot=boot if boot is None else once(str(boot), str(boot)),
                 attempt=wire.attempt,
                 source=Source(file, number) if wire.source is None else _source(wire.source, file, number),
+                alternatives=wire.alternatives or _NO_ALTERNATIVES,
+                part=wire.part,
                 extra=extra,
             )
         except _Refused as refusal:
