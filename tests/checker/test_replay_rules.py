@@ -339,24 +339,39 @@ def numbered(actions: list[dict[str, Json]], seqs: list[int]) -> list[dict[str, 
     return [{**one, "emitter": "w", "seq": seq} for one, seq in zip(actions, seqs, strict=True)]
 
 
-def test_a_gap_makes_what_it_could_touch_inconclusive(tmp_path: Path) -> None:
+def test_a_gap_is_filled_with_what_explains_the_events_and_the_verdict_says_so(tmp_path: Path) -> None:
     """Were the two records that are missing ticks, event 2 would be right."""
     found = command(tmp_path, numbered([event("Tick"), event("Read", v=3)], [1, 4]))
-    assert (found["verdict"], found["exit_code"]) == ("inconclusive", 3)
+    assert (found["verdict"], found["exit_code"]) == ("conforms", 0)
     assert found["ledger"]["gaps"] == [{"emitter": "w", "from": 2, "to": 3}]
+    assert any("w lacks seq 2-3" in line for line in found["assumptions"])
+
+
+def test_a_gap_that_no_filling_makes_good_changes_nothing(tmp_path: Path) -> None:
+    """One record is missing, and two would be needed. Missing records do not count in ``at``."""
+    found = command(tmp_path, numbered([event("Tick"), event("Read", v=3)], [1, 3]))
+    assert (found["verdict"], found["findings"][0]["at"]) == ("diverges", 2)
+
+
+def test_a_gap_of_which_some_fillings_break_an_invariant_is_inconclusive(tmp_path: Path) -> None:
+    """The missing record may have been the sixth tick, which breaks Low, or nothing."""
+    found = command(tmp_path, numbered([*[event("Tick")] * 5, event("Reset")], [1, 2, 3, 4, 5, 7]))
+    assert (found["verdict"], found["exit_code"]) == ("inconclusive", 3)
     assert found["undecided_by_reason"] == {"gap": 1}
-    assert "w lacks seq 2-3" in found["findings"][0]["reason"]
+    assert "w lacks seq 6" in found["findings"][0]["reason"]
 
 
-def test_a_gap_makes_a_conforming_run_inconclusive_too(tmp_path: Path) -> None:
-    assert command(tmp_path, numbered([event("Tick"), event("Read", v=1)], [1, 3]))["verdict"] == "inconclusive"
-    assert command(tmp_path, numbered([event("Tick"), event("Read", v=1)], [1, 2]))["verdict"] == "conforms"
+def test_a_gap_of_which_every_filling_that_explains_the_events_breaks_an_invariant_violates(tmp_path: Path) -> None:
+    found = command(tmp_path, numbered([*[event("Tick")] * 5, event("Tick")], [1, 2, 3, 4, 5, 7]))
+    assert found["verdict"] == "inconclusive"  # a Reset may be missing
+    found = command(tmp_path, numbered([*[event("Tick")] * 5, event("Read", v=6)], [1, 2, 3, 4, 5, 7]))
+    assert (found["verdict"], found["findings"][0]["at"]) == ("violates", 6)
 
 
 def test_probes_begin_at_1(tmp_path: Path) -> None:
     found = command(tmp_path, numbered([event("Tick")], [2]))
     assert found["ledger"]["gaps"] == [{"emitter": "w", "from": 1, "to": 1}]
-    assert found["verdict"] == "inconclusive"
+    assert any("w lacks seq 1" in line for line in found["assumptions"])
 
 
 @pytest.mark.parametrize(
@@ -370,9 +385,10 @@ def test_a_verdict_settled_before_a_gap_stands(tmp_path: Path, settling: list[di
 
 
 def test_with_order_emitter_no_verdict_is_settled_before_a_gap(tmp_path: Path) -> None:
-    """Another emitter's missing record may come first."""
-    events = [{**event("Read", v=3), "emitter": "v", "seq": 1}, *numbered([event("Tick")], [2])]
-    assert command(tmp_path, events, "--order", "emitter")["verdict"] == "inconclusive"
+    """Another emitter's missing records may come first."""
+    events = [{**event("Read", v=3), "emitter": "v", "seq": 1}, *numbered([event("Tick")], [3])]
+    assert command(tmp_path, events, "--order", "emitter")["verdict"] == "conforms"
+    assert command(tmp_path, events[:1], "--order", "emitter")["verdict"] == "diverges"
 
 
 def test_with_order_emitter_the_order_of_the_lines_changes_nothing_but_their_places(tmp_path: Path) -> None:
