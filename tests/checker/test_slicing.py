@@ -75,7 +75,7 @@ def test_a_spec_whose_state_is_functions_over_the_keys_is_separable(make_spec: C
         ("Next == \\E t", "Next == Tasks # {} /\\ \\E t", "Tasks, the set of all keys, is used as a value"),
         ("Next == \\E t", "Next == LET some == Tasks IN \\E t", "Tasks, the set of all keys, is used as a value"),
         ("Next == \\E t", "Some == Tasks # {}\nNext == Some /\\ \\E t", "the set of all keys, is used as a value"),
-        ("Next == \\E t", "Next == \\E n \\in {Tasks} : \\E t", "n ranges over what is no declared constant"),
+        ("Next == \\E t", "Next == \\E n \\in {Tasks} : \\E t", "Tasks, the set of all keys, is used as a value"),
         ("Publish(t) \\/ Return(t)", "Publish(t) \\/ UNCHANGED vars", None),
         (
             "Next == \\E t",
