@@ -200,4 +200,4 @@ def test_tasks_do_not_touch_each_other(celery: Celery) -> None:
     steps = [f"{step} t={task}" for step in ACKED for task in ("T1", "T2")]
     assert celery("faulty", *steps).word == "conforms"
     twice = [f"{step} t=T2" for step in ("Pickup w=B", "Start w=B", "Execute w=B")]
-    assert celery("faulty", *steps, *twice).word == "violates 15 NoDoubleExecution"
+    assert celery("faulty", *steps, *twice).word == "violates 9 NoDoubleExecution"  # of T2's own events

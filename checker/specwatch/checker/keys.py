@@ -28,14 +28,24 @@ class Keys:
     def __init__(self, spec: Spec, separable: Separable, hidden: frozenset[Action]) -> None:
         self.spec = spec
         self.separable = separable
-        for action in sorted(separable.choices & hidden, key=lambda action: action.label):
+        self.hidden = hidden
+        self._forms: dict[tuple[str, ...], str | None] = {}
+        self._observed: set[str] = set()
+        """The run-level variables that keyed events observed."""
+        self.refuse_hidden()
+
+    def refuse_hidden(self) -> None:
+        for action in sorted(self.choices() & self.hidden, key=lambda action: action.label):
             raise TlaConfigError(
-                f"scope key: {action.label} is hidden and has no parameter {separable.key}, and keys read what it "
+                f"scope key: {action.label} is hidden and has no parameter {self.separable.key}, and keys read what it "
                 "changes: two keys could explain themselves by different histories",
                 action.body.span,
                 hint="say --scope run, or log the action",
             )
-        self._forms: dict[tuple[str, ...], str | None] = {}
+
+    def choices(self) -> frozenset[Action]:
+        """The run-level actions by which keys may come to see another state."""
+        return self.separable.choices_for(self._observed)
 
     def split(self, behaviour: Behaviour) -> tuple[Behaviour | None, Iterator[Behaviour]]:
         """The run-level events alone, if there are any, and the keys' behaviours in the order of their first events.
@@ -59,6 +69,7 @@ class Keys:
                 names[key] = value if event.key is None else event.key
             else:
                 known.append(place)
+        self.refuse_hidden()
         common = self._part(behaviour, shared, None) if shared else None
 
         def parts() -> Iterator[Behaviour]:
@@ -91,7 +102,9 @@ class Keys:
     def _refuse_others(self, event: Event, key: Json, number: int) -> None:
         for seen in (event.state, event.before):
             for name, part in (seen or {}).items():
-                if name in self.separable.keyed and not (isinstance(part, dict) and list(part) == [key]):
+                if name not in self.separable.keyed:
+                    self._observed.add(name)
+                elif not isinstance(part, dict) or list(part) != [key]:
                     raise EventError(
                         f"scope key: event {number} observed {name} of other keys than its own, {key}",
                         event,
@@ -109,6 +122,7 @@ class Keys:
         :raises EventError: an unlogged parameter, or several outcomes.
         """
         spec = self.without_keys()
+        choices = self.choices()
         states: set[State] = set(spec.initial_states())
         for number, event in enumerate(common.events, 1):
             actions = {action for name in (event.action, *event.alternatives) for action in spec.named(name)}
@@ -116,7 +130,7 @@ class Keys:
             following: set[State] = set()
             for state in states:
                 outcomes = {successor.state for successor in taken(spec, reading, state)}
-                if len(outcomes) > 1 and not self.separable.choices.isdisjoint(actions):
+                if len(outcomes) > 1 and not choices.isdisjoint(actions):
                     raise EventError(
                         f"scope key: {event.action} has no parameter {self.separable.key}, and this event leaves open "
                         "what it changed: two keys could explain themselves by different histories",
