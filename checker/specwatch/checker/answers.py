@@ -79,7 +79,7 @@ class Answers:
         self.separable = separable
         self.starts = Starts(spec, separable, bounds, options)
         plain = rules.hidden_max is None and not rules.keep_constraints and not rules.when
-        plain = plain and not getattr(spec, "step_properties", ()) and options.start != "state"
+        plain = plain and not spec.step_properties and options.start != "state"
         # What comes first in a log is first of all only where the log begins at the beginning.
         self.causes = options.causes if options.start == "init" else ()
         self.tables: KeyReplay | None = None

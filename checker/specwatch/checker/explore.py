@@ -2,9 +2,9 @@
 
 ``generated`` counts the initial states and every step that is found, as often as it is found; ``distinct`` the
 different states within the CONSTRAINTs; ``depth`` the states on the longest of the shortest ways from an initial
-state. The search stops at the first broken invariant or deadlock, so that the numbers are then those up to it, and
-the counterexample is a shortest one. Invariants are checked on states outside the CONSTRAINTs too, which are not
-followed further.
+state. The search stops at the first broken invariant or step property, or deadlock, so that the numbers are then those
+up to it, and the counterexample is a shortest one. Invariants are checked on states outside the CONSTRAINTs too, which
+are not followed further; step properties on every step that no ACTION_CONSTRAINT refuses, to a known state too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from .bounds import BoundReached, Bounds
-from .spec import Action, Spec, State
+from .spec import Action, Spec, State, Successor
 from .tla.errors import TlaEvaluationError
 from .tla.evaluate import Step
 from .tla.show_values import show
@@ -90,20 +90,29 @@ class _Search:
         self.queue: deque[tuple[State, int]] = deque()
         self.outside: dict[State, tuple[State, Action, tuple[tuple[str, Value], ...]] | None] = {}
 
-    def trace(self, state: State) -> list[TraceStep]:
+    def trace(self, state: State, last: Successor | None = None) -> list[TraceStep]:
+        """The way to a state by which it was reached first, and a last step from it."""
         steps: list[TraceStep] = []
         at: State | None = state
         while at is not None:
-            shown = {name: show(value) for name, value in self.spec.mapping(at).items()}
+            shown = self._shown(at)
             way = self.outside.get(at) if at in self.outside else self.reached.get(at)
             if way is None:
                 steps.append(TraceStep(action=None, params={}, state=shown))
                 break
             at, action, params = way
-            steps.append(
-                TraceStep(action=action.name, params={name: show(value) for name, value in params}, state=shown)
-            )
-        return steps[::-1]
+            steps.append(self._step(action, params, shown))
+        steps.reverse()
+        if last is not None:
+            steps.append(self._step(last.action, last.params, self._shown(last.state)))
+        return steps
+
+    def _shown(self, state: State) -> dict[str, str]:
+        return {name: show(value) for name, value in self.spec.mapping(state).items()}
+
+    @staticmethod
+    def _step(action: Action, params: tuple[tuple[str, Value], ...], shown: dict[str, str]) -> TraceStep:
+        return TraceStep(action=action.name, params={name: show(value) for name, value in params}, state=shown)
 
 
 def explore(
@@ -165,7 +174,7 @@ def explore(
             search.outside[state] = way
         current = state
         step = Step(spec.mapping(state))
-        for invariant in spec.invariants:
+        for invariant in spec.invariants if way is not None else (*spec.invariants, *spec.initial_properties):
             if not spec.holds(invariant.expression, step):
                 return invariant.name
         if inside:
@@ -194,6 +203,12 @@ def explore(
                 broken = found(successor.state, (state, successor.action, successor.params), depth + 1)
                 if broken is not None:
                     return result("violates", invariant=broken, trace=search.trace(successor.state))
+                if spec.step_properties and spec.in_action_constraints(state, successor.state):
+                    current = state
+                    unlike = spec.broken_step(state, successor.state)
+                    if unlike:
+                        name = next(one.name for one in spec.step_properties if one.name in unlike)
+                        return result("violates", invariant=name, trace=search.trace(state, successor))
             if stuck and deadlock:
                 return result("deadlock", trace=search.trace(state), message="no step is possible in the last state")
             bounds.check(len(search.reached))

@@ -154,10 +154,7 @@ class Judge:
             ledger=self.ledger,
             assumptions=self.assumptions(),
             spec=used(self.spec),
-            invariants=[
-                *(invariant.name for invariant in self.spec.invariants),
-                *(one.name for one in getattr(self.spec, "step_properties", ())),
-            ],
+            invariants=self.spec.checked,
             require=[(one.text, one.text in self.met) for one in self.required],
         )
 

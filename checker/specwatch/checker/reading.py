@@ -7,19 +7,15 @@ set is none: then no step is the event.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from .behaviour import Event, Json
 from .observe import candidates, matches
+from .predicates import Predicate
 from .spec import Action, Spec, State, Successor
 from .tla.errors import TlaError
 from .tla.values import Value
-
-if TYPE_CHECKING:
-    from .predicates import Predicate, Predicates
 
 
 class EventError(TlaError):
@@ -57,7 +53,7 @@ def read_event(spec: Spec, event: Event, number: int) -> Reading:
         if all(parameter is not None for _, parameter in meant):
             by_params.setdefault(tuple((name, parameter or name) for name, parameter in meant), []).append(action)
     if not by_params:
-        known = sorted({name for action in actions for name in (*action.parameters, *action.aliases)})
+        known = known_names(actions)
         lacking = [name for name in event.params if all(action.parameter(name) is None for action in actions)]
         # Each parameter may be known to some action of a group, and no action know them all.
         unknown = lacking[0] if lacking else ", ".join(event.params)
@@ -73,7 +69,7 @@ def read_event(spec: Spec, event: Event, number: int) -> Reading:
             bound.setdefault(parameter, []).append(event.params[name])
         requests.append((frozenset(group), bound))
     expected = tuple(
-        predicates(spec).parse(text, sorted({name for action in actions for name in action.parameters}), where)
+        spec.predicates.parse(text, known_names(actions), where)
         for text in event.expect
         for where in (f"expect of event {number}, {event.action}",)
     )
@@ -94,17 +90,15 @@ def _named(spec: Spec, name: str, event: Event, number: int) -> tuple[Action, ..
     return actions
 
 
-def predicates(spec: Spec) -> Predicates:
-    """The parser of expressions over events, one a spec."""
-    from .predicates import Predicates
-
-    known = _PREDICATES.get(spec)
-    if known is None:
-        known = _PREDICATES[spec] = Predicates(spec)
-    return known
+def known_names(actions: Iterable[Action]) -> list[str]:
+    """The names by which an expression may speak of the parameters of some actions."""
+    return sorted({name for action in actions for name in (*action.parameters, *action.aliases)})
 
 
-_PREDICATES: WeakKeyDictionary[Spec, Predicates] = WeakKeyDictionary()
+def chosen(successor: Successor) -> dict[str, Value]:
+    """The values of a step's parameters, by all names that they have."""
+    params = dict(successor.params)
+    return {**{name: params[bound] for name, bound in successor.action.aliases.items()}, **params}
 
 
 def event_fields(event: Event) -> dict[str, Json]:
@@ -134,7 +128,7 @@ def taken(spec: Spec, reading: Reading, state: State) -> Iterator[Successor]:
             if event.state and not observed(spec, event.state, successor.state):
                 continue
             if all(
-                predicate.holds(spec, successor.state, bound=dict(successor.params), fields=event_fields(event))
+                predicate.holds(spec, successor.state, bound=chosen(successor), fields=event_fields(event), event=event)
                 for predicate in reading.expected
             ):
                 yield successor

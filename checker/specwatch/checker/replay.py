@@ -29,7 +29,7 @@ from .bounds import BoundReached, Bounds
 from .observe import matches
 from .order import Cut, Ordered, Window, ordered
 from .paths import Break, Filled, Inserted, Key, Node, Outcome, Rules, Way
-from .reading import Reading, event_fields, predicates, read_event, taken
+from .reading import Reading, chosen, event_fields, known_names, read_event, taken
 from .spec import Spec, State, Successor
 from .timed import Marks, Span, Timing, dominates
 from .tla.errors import TlaEvaluationError
@@ -76,11 +76,11 @@ class Replay:
         self.order = order if order is not None else ordered(behaviour)
         self.lanes = self.order.lanes
         self.windows = self.order.windows
-        self.step_properties = getattr(spec, "step_properties", ())
+        self.step_properties = spec.step_properties
         self.timing = Timing(spec, rules.timed) if rules.timed else None
         self.fillers = (frozenset(spec.actions) if rules.fillers is None else rules.fillers) - rules.hidden
         self.when = {
-            action: predicates(spec).parse(text, action.parameters, f"hidden.{name}.when")
+            action: spec.predicates.parse(text, known_names([action]), f"hidden.{name}.when")
             for name, text in rules.when
             for action in spec.named(name)
         }
@@ -279,7 +279,7 @@ class Replay:
             return True
         [reading] = nexts
         return guard.holds(
-            self.spec, state, bound=dict(successor.params), fields=event_fields(reading.event), event=reading.event
+            self.spec, state, bound=chosen(successor), fields=event_fields(reading.event), event=reading.event
         )
 
     def hidden(self, node: Node, successor: Successor, level: int) -> Node | None:

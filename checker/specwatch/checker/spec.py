@@ -16,10 +16,12 @@ from typing import TypeAlias
 from .actions import Action, split
 from .behaviour import Json
 from .observe import model_names, to_value
+from .predicates import Predicates
 from .tla import tree
 from .tla.config import Config, Named, parse_config, parse_value
 from .tla.errors import TlaConfigError, TlaError, TlaEvaluationError, TlaSemanticError
 from .tla.evaluate import Evaluator, Request, Step
+from .tla.levels import Level, Levels
 from .tla.modules import Program, load, read_text, refuse_instances
 from .tla.values import Value, ValueProblem
 
@@ -33,6 +35,24 @@ class Invariant:
 
     name: str
     expression: tree.Expression
+
+
+@dataclass(frozen=True, slots=True)
+class StepProperty:
+    """A property of each step, ``[][A]_v``: A, or nothing that v reads changes. ``name`` is as in the config."""
+
+    name: str
+    box: tree.ActionBox
+
+    @property
+    def expression(self) -> tree.Expression:
+        """The action A."""
+        return self.box.action
+
+    @property
+    def subscript(self) -> tree.Expression:
+        """The expression v."""
+        return self.box.subscript
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +85,8 @@ class Spec:
         self._check_constants(given, replaced)
         self.evaluator = Evaluator(program, given, replaced)
         self.models = model_names(given.values())
+        self.levels = Levels(program, self.evaluator.replaced, self.evaluator.constants)
+        self.predicates = Predicates(self)
         init, next_ = self._behaviour_formula()
         self.init: tree.Expression = init
         self._next = split(program, next_.name if isinstance(next_, tree.Name) else None, self._body(next_), replaced)
@@ -73,8 +95,12 @@ class Spec:
         self.actions: tuple[Action, ...] = self._next.actions
         self.unchecked: list[str] = []
         self.invariants: list[Invariant] = [self._invariant(named) for named in config.invariants]
+        self.step_properties: list[StepProperty] = []
+        self.initial_properties: list[Invariant] = []
+        """What a PROPERTY says of initial states alone."""
         for named in config.properties:
             self._property(named)
+        self.unchecked += [f"POSTCONDITION {named.name}" for named in config.postconditions]
         self.constraints = [self._predicate(named, "CONSTRAINT") for named in config.constraints]
         self.action_constraints = [self._predicate(named, "ACTION_CONSTRAINT") for named in config.action_constraints]
 
@@ -118,6 +144,19 @@ class Spec:
         step = Step(self.mapping(state))
         return frozenset(invariant.name for invariant in self.invariants if not self.holds(invariant.expression, step))
 
+    def broken_step(self, before: State, after: State) -> frozenset[str]:
+        """The names of the step properties that a step breaks."""
+        if not self.step_properties:
+            return frozenset()
+        step = Step(self.mapping(before), self.mapping(after))
+        return frozenset(one.name for one in self.step_properties if not self.holds(one.box, step))
+
+    @property
+    def checked(self) -> list[str]:
+        """The names of all that is checked of states and steps, each once, in the order of the config."""
+        names = [one.name for one in self.invariants] + [one.name for one in self.step_properties]
+        return list(dict.fromkeys(names))
+
     # --- their parts ----------------------------------------------------------------------------------------------
 
     def holds(self, expression: tree.Expression, step: Step) -> bool:
@@ -135,6 +174,20 @@ class Spec:
     def names(self) -> list[str]:
         """All names that an event may use."""
         return sorted({name for action in self.actions for name in action.names})
+
+    def predicate(self, name: str) -> Invariant:
+        """A definition of the module as a property of states: one of a last state, say.
+
+        :raises TlaConfigError: there is none of this name, or it is no property of one state.
+        """
+        definition = self.program.definitions.get(name)
+        if not isinstance(definition, tree.Definition):
+            near = self._near(name, self.program.definitions).removeprefix("; ")
+            raise TlaConfigError(f"the module {self.program.root.name} has no definition {name}", hint=near or None)
+        if definition.parameters or self.levels.of(definition) > Level.STATE:
+            what = "has parameters" if definition.parameters else "speaks of more than one state"
+            raise TlaConfigError(f"{name} {what}, and is no property of a state", definition.name_span)
+        return Invariant(name, definition.body)
 
     def false_assumption(self) -> tree.Assume | None:
         """The first ASSUME that is FALSE."""
@@ -234,23 +287,70 @@ class Spec:
         return Invariant(named.name, self._definition(named, "INVARIANT").body)
 
     def _property(self, named: Named) -> None:
-        """``[]P`` is an invariant; everything else is named as unchecked."""
-        definition = self._definition(named, "PROPERTY")
-        body = definition.body
-        if (
-            isinstance(body, tree.Apply)
-            and body.operator.name == "[]"
-            and not isinstance(body.arguments[0], tree.ActionBox)
-        ):
-            inner = body.arguments[0]
-            if not _speaks_of_time(inner):
-                self.invariants.append(Invariant(named.name, inner))
-                return
-        self.unchecked.append(f"PROPERTY {named.name}")
+        """A conjunction of ``[]P``, ``[][A]_v`` and P; what else is in it is named as unchecked."""
+        parts = self._conjuncts(self._definition(named, "PROPERTY").body)
+        unchecked = [part for part in parts if not self._checked(named, part)]
+        if len(unchecked) == len(parts):
+            self.unchecked.append(f"PROPERTY {named.name}")
+        else:
+            self.unchecked += [f"PROPERTY {named.name}, its part {part.span.text}" for part in unchecked]
+
+    def _conjuncts(self, node: tree.Expression) -> list[tree.Expression]:
+        """The parts of a temporal formula, also of those that it names."""
+        found: list[tree.Expression] = []
+        stack = [node]
+        while stack:
+            part = stack.pop()
+            if isinstance(part, tree.And):
+                stack.extend(reversed(part.items))
+            elif isinstance(part, tree.Label):
+                stack.append(part.body)
+            elif isinstance(part, tree.Name) and self.levels.of(part) > Level.STATE and self._body(part) is not part:
+                stack.append(self._body(part))
+            else:
+                found.append(part)
+        return found
+
+    def _checked(self, named: Named, part: tree.Expression) -> bool:
+        """Whether a part of a PROPERTY is checked.
+
+        :raises TlaConfigError: it is no temporal formula.
+        """
+        level = self.levels.of(part)
+        if level <= Level.STATE:
+            self.initial_properties.append(Invariant(named.name, part))
+            return True
+        if level == Level.ACTION:
+            raise TlaConfigError(
+                f"PROPERTY {named.name}: {part.span.text} speaks of a step, and of no behaviour",
+                part.span,
+                hint="write [][…]_vars for what is to hold in every step",
+            )
+        if not isinstance(part, tree.Apply) or part.operator.name != "[]":
+            return False
+        inner = part.arguments[0]
+        while isinstance(inner, tree.Name) and self.levels.of(inner) == Level.ACTION and self._body(inner) is not inner:
+            inner = self._body(inner)
+        level = self.levels.of(inner)
+        if isinstance(inner, tree.ActionBox) and inner.kind == "[]" and level == Level.ACTION:
+            self.step_properties.append(StepProperty(named.name, inner))
+        elif level <= Level.STATE:
+            self.invariants.append(Invariant(named.name, inner))
+        elif level == Level.ACTION:
+            raise TlaConfigError(
+                f"PROPERTY {named.name}: [] stands before what speaks of a step, and is not of the form [A]_v",
+                part.span,
+                hint="write [][A]_vars",
+            )
+        else:
+            return False
+        return True
 
     def _body(self, expression: tree.Expression) -> tree.Expression:
+        """What a name stands for, where it is a definition's."""
         if isinstance(expression, tree.Name):
-            definition = self.program.definitions.get(expression.name)
+            name = self.evaluator.replaced.get(expression.name, expression.name)
+            definition = self.program.definitions.get(name)
             if isinstance(definition, tree.Definition):
                 return definition.body
         return expression
@@ -284,7 +384,7 @@ class Spec:
             node = stack.pop(0)
             if isinstance(node, tree.And):
                 stack[:0] = node.items
-            elif isinstance(node, tree.Name) and self._is_temporal_name(node.name):
+            elif isinstance(node, tree.Name) and self.levels.of(node) == Level.TEMPORAL:
                 stack.insert(0, self._body(node))
             elif (
                 isinstance(node, tree.Apply)
@@ -292,15 +392,25 @@ class Spec:
                 and isinstance(node.arguments[0], tree.ActionBox)
             ):
                 nexts.append(node.arguments[0].action)
-            elif isinstance(node, tree.Apply) and node.operator.name == "[]" and not _speaks_of_time(node.arguments[0]):
+            elif (
+                isinstance(node, tree.Apply)
+                and node.operator.name == "[]"
+                and self.levels.of(node.arguments[0]) < Level.TEMPORAL
+            ):
                 raise TlaConfigError(
                     f"{node.span.text} restricts the steps of the SPECIFICATION {named.name}, and cannot be followed",
                     node.span,
                     hint="write it as a guard of Next, or as an INVARIANT if it is a property",
                 )
-            elif not _speaks_of_time(node):
+            elif self.levels.of(node) < Level.TEMPORAL:
                 inits.append(node)
-        if len(nexts) != 1 or not inits:
+        if len(nexts) > 1:
+            raise TlaConfigError(
+                f"the SPECIFICATION {named.name} has {len(nexts)} conjuncts of the form [][Next]_vars",
+                definition.span,
+                hint="what every step must satisfy is a guard of Next, or a PROPERTY",
+            )
+        if not nexts or not inits:
             raise TlaConfigError(
                 f"the SPECIFICATION {named.name} is not of the form Init /\\ [][Next]_vars",
                 definition.span,
@@ -308,14 +418,6 @@ class Spec:
             )
         init = inits[0] if len(inits) == 1 else tree.And(definition.span, tuple(inits))
         return init, nexts[0]
-
-    def _is_temporal_name(self, name: str) -> bool:
-        definition = self.program.definitions.get(name)
-        return isinstance(definition, tree.Definition) and any(
-            _is_temporal(node)
-            or (isinstance(node, tree.Name) and node.name != name and self._is_temporal_name(node.name))
-            for node in tree.walk(definition.body)
-        )
 
 
 def _arity(program: Program, name: str) -> int:
@@ -325,16 +427,6 @@ def _arity(program: Program, name: str) -> int:
     if name in program.constants:
         return program.constants[name].arity
     return program.builtins[name].arity if name in program.builtins else 0
-
-
-def _speaks_of_time(node: tree.Node) -> bool:
-    return any(_is_temporal(part) for part in tree.walk(node))
-
-
-def _is_temporal(node: tree.Node) -> bool:
-    return isinstance(node, (tree.Fairness, tree.TemporalQuantifier)) or (
-        isinstance(node, tree.Apply) and node.operator.name in ("[]", "<>", "~>", "-+->")
-    )
 
 
 def load_spec(
@@ -367,4 +459,4 @@ def _constant(name: str, given: Json, config: Config) -> Value:
         raise TlaConfigError(f"the constant {name}: {problem.message}") from None
 
 
-__all__ = ["Action", "Invariant", "Spec", "State", "Successor", "TlaError", "load_spec"]
+__all__ = ["Action", "Invariant", "Spec", "State", "StepProperty", "Successor", "TlaError", "load_spec"]

@@ -513,9 +513,11 @@ class Evaluator:
         raise ValueProblem("no element of the set satisfies the CHOOSE")
 
     def bindings(self, bounds: tuple[tree.Bound, ...], environment: Environment, step: Step) -> Iterator[Environment]:
-        """The environments of a quantifier's body: every choice of elements, the last bound changing fastest."""
+        """The environments of a quantifier's body: every choice of elements, the first name changing fastest (TLC's
+        ``ContextEnumerator``).
+        """
         sets = [self._domain(bound, environment, step) for bound in bounds]
-        return self._bound(bounds, sets, 0, environment)
+        return self._bound(bounds, sets, len(bounds), environment)
 
     def _domain(self, bound: tree.Bound, environment: Environment, step: Step) -> tuple[Value, ...]:
         if bound.domain is None:
@@ -529,15 +531,14 @@ class Evaluator:
             raise self._located(problem, bound.domain, environment) from None
 
     def _bound(
-        self, bounds: tuple[tree.Bound, ...], sets: list[tuple[Value, ...]], index: int, environment: Environment
+        self, bounds: tuple[tree.Bound, ...], sets: list[tuple[Value, ...]], count: int, environment: Environment
     ) -> Iterator[Environment]:
-        bound = bounds[index]
-        last = index + 1 == len(bounds)
-        for inner in self._chosen(bound, sets[index], environment):
-            if last:
+        """The choices for the first ``count`` bounds."""
+        for inner in self._chosen(bounds[count - 1], sets[count - 1], environment):
+            if count == 1:
                 yield inner
             else:
-                yield from self._bound(bounds, sets, index + 1, inner)
+                yield from self._bound(bounds, sets, count - 1, inner)
 
     def _watched(self, items: tuple[Value, ...]) -> Iterable[Value]:
         """The elements of a set, with a look at the bounds of the search now and then where they are many."""
@@ -570,7 +571,7 @@ class Evaluator:
             yield environment
             return
         for item in items:
-            yield from self._chosen_each(names[1:], items, {**environment, names[0]: item})
+            yield from self._chosen_each(names[:-1], items, {**environment, names[-1]: item})
 
     def _unpacked(self, bound: tree.Bound, item: Value) -> Environment:
         if type(item) is not tuple or len(item) != len(bound.names):
@@ -833,8 +834,9 @@ class Evaluator:
 
     def _action_box(self, node: tree.ActionBox, environment: Environment, step: Step) -> Boolean:
         acts = self.truth(node.action, environment, step)
-        stays = self._unchanged((node.subscript,), environment, step) is TRUE
-        return boolean(acts or stays if node.kind == "[]" else acts and not stays)
+        if acts is (node.kind == "[]"):
+            return boolean(acts)
+        return boolean(self._unchanged((node.subscript,), environment, step) is boolean(node.kind == "[]"))
 
     def _temporal(self, node: tree.Expression, environment: Environment, step: Step) -> NoReturn:
         raise TlaEvaluationError("a temporal formula has no value in a state", node.span)

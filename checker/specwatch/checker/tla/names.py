@@ -62,9 +62,27 @@ _HINTS = {
 
 def check(program: Program) -> None:
     """Checks each module of a program, the extended ones first. Raises TlaSemanticError at the first mistake."""
-    checker = _Checker()
-    for module in program.modules:
-        _run(checker.module(module, dict(_CORE)), checker.visit)
+    Scope(program)
+
+
+class Scope:
+    """The names that are known at the end of a program's root module. Making it checks the program."""
+
+    def __init__(self, program: Program) -> None:
+        self._checker = _Checker()
+        for module in program.modules:
+            _run(self._checker.module(module, dict(_CORE)), self._checker.visit)
+        self._known = self._checker.scope
+
+    def check(self, expression: tree.Expression, free: Mapping[str, str]) -> None:
+        """Checks an expression that stands there, in which more names have a meaning: what each is, in words.
+
+        :raises TlaSemanticError: at the first mistake.
+        """
+        checker = self._checker
+        checker.scope = {**self._known, **{name: _Meaning(what) for name, what in free.items()}}
+        checker.later, checker.has_at = {}, False
+        _run(checker.visit(expression), checker.visit)
 
 
 def _run(start: Visit, visit: Callable[[tree.Node], Visit]) -> None:

@@ -37,10 +37,10 @@ def parse_module(text: str, path: str = "<string>") -> tree.Module:
     return module
 
 
-def parse_expression(text: str, path: str = "<expression>") -> tree.Expression:
-    """The expression that a text is. Raises TlaSyntaxError only."""
+def parse_expression(text: str, path: str = "<expression>", *, fields: bool = False) -> tree.Expression:
+    """The expression that a text is; with ``fields`` a ``$name`` in it is a Name. Raises TlaSyntaxError only."""
     source = SourceText(path, text)
-    expression = _parse(tokens(source), source, "expression_alone")
+    expression = _parse(tokens(source, fields=fields), source, "expression_alone")
     assert isinstance(expression, tree.Expression)
     return expression
 

@@ -78,6 +78,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+FIELD = re.compile(r"\$(?:\{([^{}\r\n]+)\}|([A-Za-z_][A-Za-z0-9_]*))")
+"""``$name`` or ``${any name}``: a value that comes from elsewhere, where a text may have such."""
+
 _HEADER = re.compile(r"-{4,} *MODULE")
 _COMMENT_EDGE = re.compile(r"\(\*|\*\)")
 _STRING_START = re.compile(r"""\"(?:[^"`\n\r\\]|`[^']*'|\\[ntrf\\"])*""")
@@ -110,10 +113,11 @@ _NAMED = {
 }  # fmt: skip
 
 
-def tokens(source: SourceText, start: int = 0, *, module: bool = False) -> list[Token]:
+def tokens(source: SourceText, start: int = 0, *, module: bool = False, fields: bool = False) -> list[Token]:
     """The tokens of a text, comments skipped; the last one is ``EOF``.
 
-    With ``module`` the text from ``start`` is a module, and what follows its ``====`` is not read.
+    With ``module`` the text from ``start`` is a module, and what follows its ``====`` is not read. With ``fields`` a
+    ``$name`` is a NAME, which no module can define.
     Raises TlaSyntaxError at what is no token.
     """
     text = source.text
@@ -122,6 +126,11 @@ def tokens(source: SourceText, start: int = 0, *, module: bool = False) -> list[
     depth = 0
     match_token = _TOKEN.match
     while position < len(text):
+        field = FIELD.match(text, position) if fields else None
+        if field is not None:
+            found.append(Token("NAME", field[0], position, field.end()))
+            position = field.end()
+            continue
         match = match_token(text, position)
         if match is None:
             _refuse(source, position)
