@@ -15,7 +15,6 @@ import msgspec
 
 from specwatch.checker.behaviour import Behaviour, Event, Input, Json, Ledger, Order, Start
 
-from .binding import Binding, with_settings
 from .constants import constants_from, intern
 from .decode import DECODERS
 from .errors import CollectorError, at
@@ -24,6 +23,7 @@ from .numbering import Numbering
 from .ordering import ordered
 from .reading import Reading
 from .receive.tail import find
+from .rules import Binding, with_settings
 from .times import NANOSECONDS, duration
 
 

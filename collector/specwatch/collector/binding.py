@@ -17,7 +17,6 @@ with examples in ``docs/binding.md``. Where the sketch of the format left someth
 
 from __future__ import annotations
 
-import difflib
 import pathlib
 import re
 import tomllib
@@ -26,53 +25,29 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 
-from specwatch.checker.behaviour import Json, Order, Params, Scope, Start
+from specwatch.checker.behaviour import Order, Scope, Start
 
 from .decode import DECODERS
-from .errors import CollectorError
+from .errors import CollectorError, nearest
 from .receive.tail import unreadable
+from .rules import Binding, Cause, Constant, Hidden, Join, Key, Made, Origin, Rule, bound_of, bounds, with_settings
 from .template import Test, Value, field, respelt, test_of, value_of
 from .times import duration
 from .toml_positions import Path, positions
 
-
-class Key(msgspec.Struct, forbid_unknown_fields=True, rename={"source": "from"}):
-    """What groups events: a parameter's name (or several), and the field of the record (or several) that holds it."""
-
-    param: str | list[str] | None = None
-    source: str | list[str] | None = None
-
-    def of(self, params: Params) -> Json:
-        """The key of an event with these parameters, None where it has none."""
-        if isinstance(self.param, list):
-            return [params[name] for name in self.param] if all(name in params for name in self.param) else None
-        return None if self.param is None else params.get(self.param)
-
-
-class Constant(msgspec.Struct):
-    """Where a constant of the spec comes from: one of the four."""
-
-    keys: bool = False
-    values: str | None = None
-    count: str | None = None
-    literal: Json = None
-
-
-class Cause(msgspec.Struct, forbid_unknown_fields=True):
-    """Every ``then`` event comes after the first ``first`` event with the same values of the parameters ``on``."""
-
-    first: str
-    then: list[str]
-    on: list[str]
-
-
-class Hidden(msgspec.Struct, forbid_unknown_fields=True):
-    """An action that no one logs. Bounds are durations, or names in ``[settings]``: see ``bounds``."""
-
-    after: str | None = None
-    min: str | int | float | None = None
-    max: str | int | float | None = None
-    when: str | None = None
+__all__ = [
+    "Binding",
+    "Cause",
+    "Constant",
+    "Hidden",
+    "Key",
+    "Origin",
+    "Rule",
+    "bounds",
+    "load_binding",
+    "parse_binding",
+    "with_settings",
+]
 
 
 class _StartTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -150,137 +125,6 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     run: str | None = None
     boot: str | None = None
     rule: list[_Rule] = []
-
-
-class Origin(msgspec.Struct, kw_only=True):
-    """Where and when a record was made, as functions of it; None where the binding does not say."""
-
-    emitter: Value | None = None
-    seq: Value | None = None
-    time: Value | None = None
-    until: Value | None = None
-    run: Value | None = None
-    boot: Value | None = None
-
-
-class Join(msgspec.Struct, kw_only=True):
-    """Two records that are one event: its start and its end, which agree in the values ``on``."""
-
-    start: list[Test]
-    end: list[Test]
-    on: list[Value]
-
-
-class Made(msgspec.Struct, kw_only=True):
-    """One event that a rule makes of a record: what it is, and what else it may be."""
-
-    action: str
-    alternatives: list[str]
-    params: list[tuple[str, Value]]
-
-
-class Rule(msgspec.Struct, kw_only=True):
-    """A rule, ready to run. ``name`` is for people: ``rule 2 (Pickup), binding.toml:31``.
-
-    ``made`` has the events that a record makes, in their order; none where it is ignored. ``fields`` are those that
-    ``expect`` speaks of.
-    """
-
-    name: str
-    tests: list[Test]
-    ignore: str | None
-    made: list[Made]
-    join: Join | None
-    origin: Origin
-    attempt: Value | None
-    state: Value | None
-    before: Value | None
-    expect: list[str]
-    fields: list[tuple[str, Value]]
-
-
-class Binding(msgspec.Struct, kw_only=True):
-    """What a binding file says. Durations are nanoseconds. The default is the binding of a log of native events."""
-
-    path: str | None = None
-    spec: str | None = None
-    config: str | None = None
-    format: str = "auto"
-    scope: Scope = "run"
-    order: Order | None = None
-    skew: int | None = None
-    start: Start | None = None
-    start_within: int | None = None
-    start_states: str | None = None
-    first: tuple[str, ...] = ("Publish",)
-    """The actions with which the life of a key begins."""
-    complete: bool = False
-    unmatched: Literal["count", "error"] = "count"
-    require: list[str] = []
-    terminal: list[str] = []
-    at_end: list[str] = []
-    """Invariants of ends: judged where the log is complete."""
-    causes: list[Cause] = []
-    lossy: list[str] = []
-    hidden: dict[str, Hidden] = {}
-    hidden_max: int | None = None
-    key: Key | None = None
-    constants: dict[str, Constant] = {}
-    intern: dict[str, int] = {}
-    """Parameters whose values become integers, and the first integer."""
-    settings: dict[str, Json] = {}
-    within: Json = None
-    """``start.within`` as it is written: a duration, or a name in ``[settings]``."""
-    origin: Origin = msgspec.field(default_factory=Origin)
-    """Of records that no rule speaks of."""
-    rules: list[Rule] = []
-
-
-def with_settings(binding: Binding, settings: Mapping[str, str]) -> Binding:
-    """The binding with some of its settings overridden, and what depends on them.
-
-    Raises ``CollectorError`` for a setting that the binding does not have.
-    """
-    for name in settings:
-        if name not in binding.settings:
-            hint = _nearest(name, binding.settings) or f"its settings: {', '.join(binding.settings) or 'none'}"
-            raise CollectorError(f"the binding has no setting {name!r}", file=binding.path, hint=hint)
-        if _is_duration(binding.settings[name]) and not _is_duration(settings[name]):
-            hint = "50ms, 3600s, or a number of seconds"
-            raise CollectorError(f"{name} cannot be {settings[name]!r}: it is a duration", hint=hint)
-    known = {**binding.settings, **settings}
-    within = None if binding.within is None else _bound(binding.within, known)
-    return msgspec.structs.replace(binding, settings=known, start_within=within)
-
-
-def bounds(binding: Binding, settings: Mapping[str, str] = {}) -> dict[str, tuple[str, int | None, int | None]]:
-    """The hidden actions that take time: by name, after which action, and the least and the most nanoseconds.
-
-    Bounds that are names stand for what ``[settings]`` says, or what ``settings`` says instead.
-    """
-    binding = with_settings(binding, settings)
-    return {
-        name: (
-            hidden.after,
-            None if hidden.min is None else _bound(hidden.min, binding.settings),
-            None if hidden.max is None else _bound(hidden.max, binding.settings),
-        )
-        for name, hidden in binding.hidden.items()
-        if hidden.after is not None
-    }
-
-
-def _bound(value: Any, settings: Mapping[str, Any]) -> int:
-    """A duration, or a setting's, in nanoseconds. Raises ``ValueError``."""
-    return duration(settings[value] if isinstance(value, str) and value in settings else value)
-
-
-def _is_duration(value: object) -> bool:
-    try:
-        duration(value)
-    except ValueError:
-        return False
-    return True
 
 
 def load_binding(path: str) -> Binding:
@@ -373,7 +217,7 @@ class _Reader:
         unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message, re.DOTALL)
         if unknown:
             names = self._fields_at(type_, place[len(path) :])
-            self.fail((*place, unknown[1]), f"unknown key {unknown[1]!r}", _nearest(unknown[1], names))
+            self.fail((*place, unknown[1]), f"unknown key {unknown[1]!r}", nearest(unknown[1], names))
         enum = re.fullmatch(r"Invalid enum value '(.*)'", message, re.DOTALL)
         if enum:
             words = self._words_at(type_, place[len(path) :])
@@ -439,7 +283,7 @@ class _Reader:
             order=file.order,
             skew=None if file.skew is None else self._duration(("skew",), file.skew),
             start=start.mode,
-            start_within=None if start.within is None else _bound(start.within, file.settings),
+            start_within=None if start.within is None else bound_of(start.within, file.settings),
             start_states=start.states,
             first=start.first,
             within=start.within,
@@ -501,9 +345,9 @@ class _Reader:
 
     def _bound(self, path: Path, value: Any, settings: Mapping[str, Any]) -> int:
         try:
-            return _bound(value, settings)
+            return bound_of(value, settings)
         except ValueError as error:
-            self.fail(path, f"{error}, and no name in [settings]", _nearest(str(value), settings))
+            self.fail(path, f"{error}, and no name in [settings]", nearest(str(value), settings))
 
     def _duration(self, path: Path, value: Any) -> int:
         try:
@@ -667,8 +511,3 @@ def _struct_at(type_: Any, place: Path) -> Any:
         elif type_ is _Rule:
             type_ = {"join": _Join}.get(step, type_)
     return type_
-
-
-def _nearest(name: str, names: Iterable[str]) -> str | None:
-    near = difflib.get_close_matches(name, list(names), n=1)
-    return f"did you mean {near[0]!r}?" if near else None

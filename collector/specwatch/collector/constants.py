@@ -10,8 +10,8 @@ import msgspec
 
 from specwatch.checker.behaviour import Behaviour, Event, Json
 
-from .binding import Binding, Constant
 from .errors import at
+from .rules import Binding, Constant
 
 
 def constants_from(binding: Binding, behaviours: list[Behaviour]) -> dict[str, Json]:

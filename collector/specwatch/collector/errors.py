@@ -10,6 +10,9 @@ libraries are translated once, where they are raised, and never escape.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 from specwatch.checker.behaviour import Source
 
 
@@ -56,3 +59,9 @@ def at(source: Source | None, message: str, hint: str | None = None) -> Collecto
     if source is None:
         return CollectorError(message, hint=hint)
     return CollectorError(message, file=source.file, line=source.line, hint=hint)
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """A hint at the name that was probably meant; None where none is near."""
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f"did you mean {near[0]!r}?" if near else None

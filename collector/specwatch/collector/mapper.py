@@ -9,8 +9,8 @@ import msgspec
 
 from specwatch.checker.behaviour import Event, Json, Source
 
-from .binding import Binding, Key, Made, Origin, Rule
 from .decode.lines import Broken, Real, Record
+from .rules import Binding, Key, Made, Origin, Rule
 from .template import Fields, Lacks, Test, Value, as_text, field, plain, shown
 from .times import from_rfc3339, from_seconds
 
@@ -49,6 +49,7 @@ class Mapper:
     def __init__(self, binding: Binding) -> None:
         self.rules = binding.rules
         self._origin = binding.origin
+        self._group = binding.key
         self._key = None if binding.key is None else _key_fields(binding.key)
         self._matched = [False] * len(binding.rules)
         self._names: dict[str, str] = {}
@@ -57,19 +58,21 @@ class Mapper:
         """What the first rule that matches makes of a record."""
         fields = record.fields
         for number, rule in enumerate(self.rules):
-            if not _fits(rule.tests, fields):
-                continue
-            join = rule.join
-            if join is not None and not (_fits(join.start, fields) or _fits(join.end, fields)):
-                continue
-            self._matched[number] = True
-            if rule.ignore is not None:
-                return Left(IGNORED, rule.ignore, self._mark(rule.origin, record, file, IGNORED, rule.ignore))
-            try:
-                return self._events(rule, record, file) if join is None else self._half(rule, record, file)
-            except (Lacks, ValueError) as error:
-                why = f"does not fit {rule.name}: {error}"
-                return Left(UNPARSED, why, self._mark(rule.origin, record, file, UNPARSED))
+            for test in rule.tests:
+                if not test(fields):
+                    break
+            else:
+                join = rule.join
+                if join is not None and not (_fits(join.start, fields) or _fits(join.end, fields)):
+                    continue
+                self._matched[number] = True
+                if rule.ignore is not None:
+                    return Left(IGNORED, rule.ignore, self._mark(rule.origin, record, file, IGNORED, rule.ignore))
+                try:
+                    return self._events(rule, record, file) if join is None else self._half(rule, record, file)
+                except (Lacks, ValueError) as error:
+                    why = f"does not fit {rule.name}: {error}"
+                    return Left(UNPARSED, why, self._mark(rule.origin, record, file, UNPARSED))
         return Left(UNMATCHED, "", self._mark(self._origin, record, file, UNMATCHED))
 
     def joined(self, start: Half, end: Half) -> Event | Broken:
@@ -82,8 +85,7 @@ class Mapper:
                 raise ValueError("its end has no time")
             event.until = _time(rule.origin.until, fields) or ended.time
             event.params = {name: value(fields) for name, value in made.params}
-            event.before, event.state = _observed(rule.before, fields), _observed(rule.state, fields)
-            event.expect, event.extra = _expected(rule, fields)
+            _observe(rule, fields, event, event)
             self._say(event, rule, made, fields)
         except (Lacks, ValueError) as error:
             assert ended.source is not None, "the mapper gives all its events a source"
@@ -102,6 +104,8 @@ class Mapper:
 
     def time(self, record: Record) -> int | None:
         """When a record was made, as far as the binding can tell without its rules."""
+        if self._origin.time is None:
+            return None
         try:
             return _time(self._origin.time, record.fields)
         except ValueError:
@@ -116,22 +120,24 @@ class Mapper:
         first = self._made_at(rule.origin, record, file)
         if rule.origin.until is not None:
             first.until = _time(rule.origin.until, fields)
-        events = [first, *(msgspec.structs.replace(first, part=part) for part in range(1, len(rule.made)))]
+        events = [first]
+        if len(rule.made) > 1:
+            events += (msgspec.structs.replace(first, part=part) for part in range(1, len(rule.made)))
         for event, made in zip(events, rule.made, strict=True):
             event.params = {name: value(fields) for name, value in made.params}
             self._say(event, rule, made, fields)
         # What was observed before the record was so before the first of its events, what after it after the last.
-        events[0].before = _observed(rule.before, fields)
-        events[-1].state = _observed(rule.state, fields)
-        events[-1].expect, events[-1].extra = _expected(rule, fields)
+        _observe(rule, fields, events[0], events[-1])
         return events
 
     def _say(self, event: Event, rule: Rule, made: Made, fields: Fields) -> None:
-        """Put what happened into an event that says where and when."""
+        """Put what happened into an event that says where and when, and has its parameters."""
         event.action, event.alternatives = made.action, made.alternatives
-        event.attempt = _integer("attempt", rule.attempt, fields)
-        if self._key is not None:
-            event.key = self._key(fields)
+        if rule.attempt is not None:
+            event.attempt = _integer("attempt", rule.attempt, fields)
+        if self._group is not None:
+            key = None if self._key is None else self._key(fields)
+            event.key = self._group.of(event.params) if key is None else key
 
     def _half(self, rule: Rule, record: Record, file: str) -> Half:
         join = rule.join
@@ -189,10 +195,7 @@ _NO_ALTERNATIVES: list[str] = []
 
 
 def _fits(tests: list[Test], fields: Fields) -> bool:
-    for test in tests:  # noqa: SIM110 (a generator costs a third of the whole mapping)
-        if not test(fields):
-            return False
-    return True
+    return all(test(fields) for test in tests)
 
 
 def _as_far_as_known(made: Made, fields: Fields) -> dict[str, Json]:
@@ -206,13 +209,15 @@ def _as_far_as_known(made: Made, fields: Fields) -> dict[str, Json]:
     return params
 
 
-def _observed(value: Value | None, fields: Fields) -> Any:
-    return None if value is None else value(fields)
-
-
-def _expected(rule: Rule, fields: Fields) -> tuple[list[str], dict[str, Json] | None]:
-    """What must hold after the event, and the values that it speaks of."""
-    return rule.expect, {name: value(fields) for name, value in rule.fields} or None
+def _observe(rule: Rule, fields: Fields, first: Event, last: Event) -> None:
+    """What was observed before and after a record, and what must hold after it, with the values that it speaks of."""
+    if rule.before is not None:
+        first.before = rule.before(fields)
+    if rule.state is not None:
+        last.state = rule.state(fields)
+    if rule.expect:
+        last.expect = rule.expect
+        last.extra = {name: value(fields) for name, value in rule.fields} or None
 
 
 def _key_fields(key: Key) -> Value | None:

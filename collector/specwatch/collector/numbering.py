@@ -112,10 +112,11 @@ class Numbering:
     def _number(self, index: int) -> tuple[int, int]:
         return self.seq(index), self.events[index].part
 
-    def _unit(self, index: int) -> Unit:
-        life = self.life(index)
-        run = self.events[index].run
-        return Unit(*life, self._runs.get(life) if run is None else run)
+    def _unit(self, index: int, event: Event) -> Unit:
+        emitter = lane_of(event) if event.emitter is None else event.emitter
+        boot = self._boots.get(index)
+        run = self._runs.get((emitter, boot)) if event.run is None else event.run
+        return Unit(emitter, boot, run)
 
     def _only_runs(self) -> dict[Life, str]:
         """The run of each life that has one alone: what says none is of that too, as the start and stop of a probe."""
@@ -131,28 +132,31 @@ class Numbering:
         for places in self.reading.doubles:
             for index in places:
                 self.dropped.add(index)
-                self.reading.count_duplicate(self.events[index])
+                self.reading.count_duplicate(index)
 
     def _irregular_units(self) -> dict[Unit, array[int]]:
         latest: dict[Unit, tuple[int, int]] = {}
         irregular: set[Unit] = set()
+        unit_of = self._unit
         for index, event in enumerate(self.events):
             seq, part = event.seq, event.part
             if seq is None:
                 continue
-            unit = self._unit(index)
+            unit = unit_of(index, event)
             before = latest.get(unit)
             if before is None:
                 regular = part == 0 and (seq <= 1 or not self._begins_at_one)
+            elif part == 0:
+                regular = seq == before[0] + 1
             else:
-                regular = (part == 0 and seq == before[0] + 1) or (seq, part - 1) == before
+                regular = (seq, part - 1) == before
             if not regular:
                 irregular.add(unit)
             latest[unit] = seq, part
         units: dict[Unit, array[int]] = {}
         if irregular:
             for index, event in enumerate(self.events):
-                if event.seq is not None and (unit := self._unit(index)) in irregular:
+                if event.seq is not None and (unit := unit_of(index, event)) in irregular:
                     units.setdefault(unit, array("q")).append(index)
         return units
 
@@ -180,7 +184,7 @@ class Numbering:
         for index in indices:
             if contents.setdefault(_content(self.events[index]), index) != index:
                 self.dropped.add(index)
-                self.reading.count_duplicate(self.events[index])
+                self.reading.count_duplicate(index)
         once = [contents[content] for content in sorted(contents)]
         own = [index for index in once if self.events[index].lane not in _STAND_INS]
         if own and len(own) < len(once):

@@ -8,13 +8,13 @@ import msgspec
 
 from specwatch.checker.behaviour import Event, Input, Ledger, Start
 
-from .binding import Binding
 from .decode import DECODERS, LOOK_AT, Broken, Record, detect
 from .doubles import Doubles
 from .errors import CollectorError
 from .joins import Joins, Placed, Unfit
 from .mapper import IGNORED, UNMATCHED, UNPARSED, Half, Left, Mapper
 from .receive.tail import Log
+from .rules import Binding
 
 EXAMPLES = 3
 """So many records of a kind are shown."""
@@ -70,6 +70,8 @@ class Reading:
         self.logs: list[LogRead] = []
         self.doubles: list[range] = []
         """The events of each line that was written twice."""
+        self._parts: set[int] = set()
+        """Events that are not the first of their record."""
         self.began: int | None = None
         """The earliest time of a record; None where none has one."""
         self._digests: set[bytes] = set()
@@ -90,6 +92,7 @@ class Reading:
         self._add(own.ledger)
         self.logs.append(own.part)
         self.doubles += own.doubles.found()
+        self._parts |= own.parts
         if own.began is not None:
             self.began = own.began if self.began is None else min(own.began, self.began)
         for left in own.joins.left():
@@ -108,11 +111,11 @@ class Reading:
         if not all(event.seq is not None for event in self.events if event.lane is None):
             self.ledger.loss = "unmeasurable"
 
-    def count_duplicate(self, event: Event) -> None:
+    def count_duplicate(self, index: int) -> None:
         """Count a record that turned out to have come before, by the first of its events."""
-        if event.part:
+        if index in self._parts:
             return
-        ledger = self.ledger
+        event, ledger = self.events[index], self.ledger
         ledger.duplicate += 1
         if event.lane == IGNORED:
             _count(ledger.ignored, event.action, -1)
@@ -136,7 +139,6 @@ class Reading:
             self._unfit(Unfit(end, ended))
             return
         self.events[end.index] = ended
-        _key(ended, self.binding)
 
     def _unfit(self, unfit: Unfit) -> None:
         """An end was counted as mapped, and no event can be made of it."""
@@ -171,10 +173,11 @@ class _LogReading:
         self.part = LogRead(log.name, len(events), 0)
         self.joins = Joins(events, mapper)
         self.doubles = Doubles()
+        self.parts: set[int] = set()
         self.began: int | None = None
 
     def decode(self, format: str) -> None:
-        log, ledger, events = self.log, self.ledger, self.events
+        log, ledger, events, key = self.log, self.ledger, self.events, self.binding.key
         lines = log.lines()
         head = list(islice(lines, LOOK_AT))
         if format == "auto":
@@ -190,7 +193,8 @@ class _LogReading:
                     _count(ledger.ignored, f"lane {item.lane}")
                     continue
                 ledger.mapped += 1
-                _key(item, self.binding)
+                if key is not None and item.key is None:
+                    item.key = key.of(item.params)
                 if item.seq is None:
                     self.doubles.add(item.emitter, item.time, item, range(len(events) - 1, len(events)))
             elif isinstance(item, Record):
@@ -217,13 +221,12 @@ class _LogReading:
             return self._left(record, made)
         self.ledger.mapped += 1
         own = [made.event] if isinstance(made, Half) else made
+        places = range(len(self.events), len(self.events) + len(own))
+        self.parts.update(places[1:])
         if own[0].seq is None:
-            places = range(len(self.events), len(self.events) + len(own))
             self.doubles.add(own[0].emitter, own[0].time, record.fields, places)
         self.events += own
         if not isinstance(made, Half):
-            for event in own:
-                _key(event, self.binding)
             return None
         unfit = self.joins.add(Placed(len(self.events) - 1, self.number, made))
         if unfit is None:
@@ -275,12 +278,6 @@ class _LogReading:
             line=first.line,
             hint=hint,
         )
-
-
-def _key(event: Event, binding: Binding) -> None:
-    """The key of an event that says none itself: its parameter."""
-    if binding.key is not None and event.key is None:
-        event.key = binding.key.of(event.params)
 
 
 def _line(placed: Placed) -> int:
