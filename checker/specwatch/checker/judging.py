@@ -261,10 +261,12 @@ class Judge:
             assert replay is not None
         spec = replay.spec
         ends = [Step(spec.mapping(node.state)) for node in outcome.nodes]
-        broken = [[one.name for one in self.at_end if not spec.holds(one.expression, end)] for end in ends]
+        broken: list[list[str]] = [
+            [one.name for one in self.at_end if not spec.holds(one.expression, end)] for end in ends
+        ]
         if not broken or not all(broken):
             return None
-        name = "+".join(min(broken, key=lambda names: len(names)))
+        name = "+".join(min(broken, key=len))
         return Finding(
             verdict="violates",
             at=len(behaviour.events),

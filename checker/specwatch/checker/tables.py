@@ -81,7 +81,7 @@ class KeyReplay:
         self.separable = separable
         self.rules = rules
         self.bounds = bounds
-        self.keyed: frozenset[str] = getattr(separable, "keyed", None) or frozenset(spec.variables)
+        self.keyed = separable.keyed
         self.keys: Value = spec.evaluator.constants[separable.keys]
         self.name: Json = None
         self.one: Spec | None = None
