@@ -220,14 +220,13 @@ class _Analysis:
                 f"the parameters are {', '.join(known)}" if known else None,
             )
         self.stage = 1
-        if self.may_be_shared:
-            with self.part("Init"):
-                self.find_keyed()
-        self.stage = 2
-        seen, effects = self.next()
-        self.stage = 3
         with self.part("Init"):
+            if self.may_be_shared:
+                self.find_keyed()
+            self.stage = 2
             self.init()
+        self.stage = 3
+        seen, effects = self.next()
         self.stage = 4
         seen |= self.properties()
         return Separable(self.key, self.constant, self.keyed, tuple(effects), frozenset(seen - self.keyed))
@@ -601,15 +600,14 @@ class _Analysis:
             with self.reading() as seen:
                 self.value(node.arguments[0], NO_KEY)
             return seen | self.invariant(node.arguments[1])
-        name = self.bound_key(node)
-        if name is not None:
-            assert isinstance(node, tree.Quantifier)  # it binds the key
+        if isinstance(node, tree.Quantifier) and self.is_of_keys(node):
+            name = self.bound_key(node)
             with self.reading() as seen:
-                for bound in node.bounds:
-                    if name not in bound.names and bound.domain is not None:
-                        self.value(bound.domain, NO_KEY)
-                self.value(node.body, frozenset({name}))
-            return seen
+                self.domains(tuple(bound for bound in node.bounds if name not in bound.names), NO_KEY)
+                if name is not None:
+                    self.value(node.body, frozenset({name}))
+                    return seen
+            return seen | self.invariant(node.body)
         self.value(node, NO_KEY)
         return set()
 
@@ -644,10 +642,8 @@ class _Analysis:
             raise Coupled(f"the subscript lacks {min(reads - set(subscript))}, which is read here", node.span)
         return seen
 
-    def bound_key(self, node: tree.Expression) -> str | None:
+    def bound_key(self, node: tree.Quantifier) -> str | None:
         """The name that ``\\A t \\in K : …`` binds to each key; bounds over other sets may stand beside it."""
-        if not isinstance(node, tree.Quantifier) or node.kind != "\\A":
-            return None
         over = [bound for bound in node.bounds if self.is_constant_of_keys(bound.domain)]
         return over[0].names[0] if len(over) == 1 and len(over[0].names) == 1 and not over[0].tuple_pattern else None
 
@@ -658,7 +654,9 @@ class _Analysis:
             return any(map(self.is_of_keys, node.items))
         if called is not None and not called[0].parameters and called[0].name not in self.spec.program.recursive:
             return self.is_of_keys(called[0].body)
-        return self.bound_key(node) is not None
+        if isinstance(node, tree.Quantifier) and node.kind == "\\A":
+            return self.bound_key(node) is not None or self.is_of_keys(node.body)
+        return False
 
     def over_keys(self, node: tree.Expression) -> tree.FunctionConstructor | None:
         """The ``[t \\in K |-> …]`` that a node is, perhaps by way of a definition."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": (".check", "Replay recorded logs against a spec: did it behave?"),
+    "explain-plan": (".explain_plan", "Say whether a spec falls apart by a key, and if not, why."),
     "explore": (".explore", "Model-check a spec: every state that it can reach."),
     "parse": (".parse", "Check the syntax and names of TLA+ modules."),
     "run": (".run", "A chaos run: real servers, a real fault, and what the spec says of it."),
