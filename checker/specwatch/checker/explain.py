@@ -13,16 +13,16 @@ from immutables import Map
 
 from .actions import Action
 from .behaviour import Behaviour, Event, Json
-from .observe import candidates, matches, to_value
-from .paths import Break, Inserted, Node, Outcome, Way
-from .reading import Reading, observed, taken
+from .observe import candidates, matches, model_names, to_value
+from .paths import Break, Filled, Inserted, Node, Outcome, Way
+from .reading import Reading, event_fields, taken
 from .replay import Replay
 from .spec import Spec, State
 from .tla import tree
 from .tla.errors import TlaEvaluationError
 from .tla.evaluate import Branch, Environment, Given, Inline, Leaf, Operator, Step, Thunk
 from .tla.show_values import show, show_short
-from .tla.values import Value, ValueProblem, elements, is_finite
+from .tla.values import ModelValue, Value, ValueProblem, elements, is_finite
 from .verdict import Conjunct, Explanation, Finding, HiddenStep
 
 # An explanation is for reading: what is beyond these counts would not be read, and could cost more than the replay.
@@ -76,6 +76,16 @@ def hidden_steps(replay: Replay, node: Node) -> list[HiddenStep]:
     ]
 
 
+def _fillings(replay: Replay, node: Node) -> list[str]:
+    """What was lost, as the way to a node takes it, in sentences."""
+    return [
+        f"what is missing ({replay.windows[step.window].loss.detail}) is taken for {_call(step.action, step.params)}, "
+        f"before event {replay.number(step.before)}"
+        for step in Way.steps(node.way)
+        if isinstance(step, Filled)
+    ]
+
+
 def _events(behaviour: Behaviour, replay: Replay, node: Node) -> list[Event]:
     """The events that a node explains, in the order in which its way takes them."""
     if behaviour.order == "total":
@@ -119,16 +129,13 @@ def _explain_break(spec: Spec, behaviour: Behaviour, replay: Replay, outcome: Ou
     assert outcome.at is not None
     events = _events(behaviour, replay, node)
     event = events[-1] if outcome.at else None
-    conjuncts: list[Conjunct] = []
-    for invariant in spec.invariants:
-        if invariant.name in first.invariants:
-            conjuncts.extend(_falsified(spec, invariant.expression, {}, Step(spec.mapping(first.after))))
     name = "|".join("+".join(sorted(one)) for one in least)
     broke = "+".join(sorted(first.invariants))
     if first.at == 0:
         summary = f"every initial state breaks {broke}"
     elif first.hidden is not None:
-        summary = f"the hidden step {first.hidden.label} before event {replay.number(first.at)} breaks {broke}"
+        what = "the lost step" if _is_filled(node, first) else "the hidden step"
+        summary = f"{what} {first.hidden.label} before event {replay.number(first.at)} breaks {broke}"
     else:
         summary = f"event {replay.number(first.at)}, {event_call(events[first.at - 1])}, breaks {broke}"
     if first.at != outcome.at:
@@ -142,12 +149,37 @@ def _explain_break(spec: Spec, behaviour: Behaviour, replay: Replay, outcome: Ou
         hidden=hidden_steps(replay, node),
         explanation=Explanation(
             summary=summary,
-            conjuncts=conjuncts,
+            margins=_fillings(replay, node),
+            conjuncts=_false_parts(spec, first),
             state_before=_shown(spec, first.before if first.before is not None else first.after),
             state_change=_changed(spec, first),
         ),
         context=_context(replay, events, event),
     )
+
+
+def _is_filled(node: Node, first: Break) -> bool:
+    """Whether the step that broke something first is one that was lost."""
+    steps = [step for step in Way.steps(node.way) if not isinstance(step, int) and step.before == first.at]
+    return any(isinstance(step, Filled) and step.action is first.hidden for step in steps)
+
+
+def _false_parts(spec: Spec, first: Break) -> list[Conjunct]:
+    """The parts of what was broken that are FALSE: of the invariants, and of the actions of step properties."""
+    after = Step(spec.mapping(first.after))
+    broken: list[tuple[tree.Expression, Step]] = [
+        (one.expression, after)
+        for one in spec.invariants
+        if one.name in first.invariants and not spec.holds(one.expression, after)
+    ]
+    if first.before is not None:
+        step = Step(spec.mapping(first.before), spec.mapping(first.after))
+        broken += [
+            (one.expression, step)
+            for one in spec.step_properties
+            if one.name in first.invariants and not spec.holds(one.box, step)
+        ]
+    return [part for expression, where in broken for part in _falsified(spec, expression, {}, where)]
 
 
 def _shown(spec: Spec, state: State) -> dict[str, str]:
@@ -238,7 +270,7 @@ def _read(spec: Spec, node: tree.Node, environment: Environment, step: Step) -> 
     stack: list[tree.Node] = [node]
     while stack and len(found) < _READ:
         current = stack.pop()
-        if isinstance(current, (tree.FunctionApplication, tree.Field, tree.Name)):
+        if isinstance(current, (tree.FunctionApplication, tree.Field, tree.Name, tree.Prime)):
             label = _label(spec, current, environment, step)
             if label is not None and label[1] and label[0] not in found:
                 try:
@@ -246,6 +278,8 @@ def _read(spec: Spec, node: tree.Node, environment: Environment, step: Step) -> 
                     continue
                 except TlaEvaluationError:
                     pass
+            if isinstance(current, tree.Prime):
+                continue  # without the prime it would be another value
         stack.extend(reversed(tuple(tree.children(current))))
     return found
 
@@ -274,6 +308,9 @@ def _label(spec: Spec, node: tree.Expression, environment: Environment, step: St
             except TlaEvaluationError:
                 return None
         return f"{inner[0]}[{', '.join(shown)}]", True
+    if isinstance(node, tree.Prime) and isinstance(node.body, tree.Name):
+        inner = _label(spec, node.body, environment, step)
+        return None if inner is None else (f"{inner[0]}'", True)
     if isinstance(node, tree.Field):
         inner = _label(spec, node.record, environment, step)
         return None if inner is None else (f"{inner[0]}.{node.name}", True)
@@ -284,12 +321,25 @@ def _label(spec: Spec, node: tree.Expression, environment: Environment, step: St
 
 
 @dataclass(frozen=True, slots=True)
+class _Outside:
+    """A parameter's value that is not in its set."""
+
+    value: Json
+    domain: tree.Expression
+    environment: Environment
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
 class _Attempt:
     """An event tried in a state: each conjunct with its value, and the step as far as it could be built."""
 
     conjuncts: tuple[Conjunct, ...]
     step: Step
-    action: Action | None = None
+    action: Action
+    chosen: tuple[tuple[str, Value], ...] = ()
+    """The parameters, as far as they have a value."""
+    outside: tuple[_Outside, ...] = ()
 
     @property
     def false(self) -> int:
@@ -297,6 +347,9 @@ class _Attempt:
 
     def and_(self, conjunct: Conjunct, step: Step | None = None) -> _Attempt:
         return replace(self, conjuncts=(*self.conjuncts, conjunct), step=step or self.step)
+
+    def choosing(self, name: str, value: Value) -> _Attempt:
+        return replace(self, chosen=(*self.chosen, (name, value)))
 
 
 def _explain_divergence(spec: Spec, behaviour: Behaviour, replay: Replay, outcome: Outcome) -> Finding:
@@ -310,6 +363,7 @@ def _explain_divergence(spec: Spec, behaviour: Behaviour, replay: Replay, outcom
     _, _, node, reading, attempt = best
     event = reading.event
     false = [conjunct for conjunct in attempt.conjuncts if conjunct.value != "TRUE"]
+    cause, remedy = next((found for one in attempt.outside if (found := _model_bound(spec, one))), (None, None))
     what = f"{false[0].text} is {false[0].value}" if false else "what was observed is not what the step does"
     instead, legal_if = _instead(spec, reading, node.state)
     events = [*_events(behaviour, replay, node), event]
@@ -321,6 +375,9 @@ def _explain_divergence(spec: Spec, behaviour: Behaviour, replay: Replay, outcom
         hidden=hidden_steps(replay, node),
         explanation=Explanation(
             summary=f"event {replay.number(outcome.at)}, {event_call(event)}, is no step of the spec here: {what}",
+            cause=cause,
+            remedy=remedy,
+            margins=_fillings(replay, node),
             conjuncts=list(attempt.conjuncts),
             enabled_instead=instead,
             legal_if=legal_if,
@@ -356,34 +413,115 @@ def _attempts(spec: Spec, reading: Reading, state: State) -> Iterator[_Attempt]:
                 continue
             tries = _try(spec, spec.next, action, bound, {}, _Attempt((), step, action))
             for attempt in islice(tries, _CHOICES):
-                yield _with_observations(spec, event, state, attempt)
+                yield _with_expectations(spec, reading, _with_observations(spec, event, state, attempt))
 
 
 def _with_observations(spec: Spec, event: Event, state: State, attempt: _Attempt) -> _Attempt:
     """Adds what was observed before and after, where it is not what the state is."""
-    for seen, values, when in (
-        (event.before, spec.mapping(state), "before"),
-        (event.state, attempt.step.after or {}, "after"),
-    ):
+    before = spec.mapping(state)
+    after = attempt.step.after or {}
+    for seen, values, known, when in ((event.before, before, {}, "before"), (event.state, after, before, "after")):
         for name, part in (seen or {}).items():
             if name not in spec.variables:
-                told, value = f"the spec has no variable {name}", {}
-            elif name in values and not matches(part, values[name]):
-                told, value = f"{name} observed {when} the step as {_json(part)}", {name: show_short(values[name])}
-            else:
-                continue
-            source = event.source
-            attempt = attempt.and_(
-                Conjunct(
-                    text=told,
-                    file=source.file if source else spec.path,
-                    line=source.line if source else 0,
-                    column=1,
-                    value="FALSE",
-                    values=value,
-                )
-            )
+                attempt = attempt.and_(_observation(event, f"the spec has no variable {name}", {}))
+            elif name in values:
+                for text, shown in _unlike(name, part, values[name], known.get(name), when):
+                    attempt = attempt.and_(_observation(event, text, shown))
     return attempt
+
+
+def _observation(event: Event, text: str, values: dict[str, str], value: str = "FALSE") -> Conjunct:
+    """What stands in no spec, told at the event's place in the log."""
+    source = event.source
+    return Conjunct(
+        text=text,
+        file=source.file if source else "",
+        line=source.line if source else 0,
+        column=1 if source else 0,
+        value=value,
+        values=values,
+    )
+
+
+def _unlike(
+    label: str, part: Json, value: Value, before: Value | None, when: str
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """The smallest parts of what was observed that are not so: each in words, with the values that it was read from."""
+    if matches(part, value, before=before):
+        return
+    tag = next(iter(part)) if isinstance(part, dict) and len(part) == 1 else ""
+    if isinstance(part, dict) and type(value) is Map and not tag.startswith("#"):
+        known = before if type(before) is Map else Map()
+        names = {key if isinstance(key, str) else str(key): key for key in value}
+        for name, inner in part.items():
+            if name not in names:
+                yield f"{label} observed {when} the step with {show(name)} in it", {label: show_short(value)}
+                continue
+            key = names[name]
+            yield from _unlike(f"{label}[{show(key)}]", inner, value[key], known.get(key), when)
+        return
+    values = {label: show_short(value)}
+    if tag in _CHANGES:
+        values = {f"{label} before": "nothing" if before is None else show_short(before), **values}
+        yield f"{label} observed to {_CHANGES[tag]} {_json(part[tag])}", values
+    else:
+        yield f"{label} observed {when} the step as {_json(part)}", values
+
+
+_CHANGES = {"#delta": "change by", "#added": "gain", "#removed": "lose", "#appended": "end with more:"}
+
+
+def _with_expectations(spec: Spec, reading: Reading, attempt: _Attempt) -> _Attempt:
+    """Adds what is expected after the event, where it is not TRUE in the state that the step leads to."""
+    after = attempt.step.after or {}
+    if len(after) < len(spec.variables):
+        return attempt
+    params = dict(attempt.chosen)
+    bound = {**{name: params[other] for name, other in attempt.action.aliases.items() if other in params}, **params}
+    step = Step(after)
+    for predicate in reading.expected:
+        environment = predicate.environment(spec, bound, event_fields(reading.event))
+        try:
+            if spec.evaluator.truth(predicate.expression, environment, step):
+                continue
+            value = "FALSE"
+        except TlaEvaluationError as error:
+            value = f"without a value ({error.message})"
+        values = _read(spec, predicate.expression, environment, step)
+        attempt = attempt.and_(_observation(reading.event, f"expected: {predicate.text}", values, value))
+    return attempt
+
+
+def _model_bound(spec: Spec, outside: _Outside) -> tuple[str, str] | None:
+    """Cause and remedy, where a value is outside a set only because a constant of the config bounds the model."""
+    parts = [outside.domain, *(item.node for item in outside.environment.values() if isinstance(item, Thunk))]
+    for name in sorted({name for part in parts for name in spec.levels.constants(part)}):
+        bound = spec.evaluator.constants.get(name)
+        for raised in _raised(bound, outside.value):
+            try:
+                wider = spec.with_constants({name: raised})
+                step = Step(outside.step.before, outside.step.after)
+                collection = wider.evaluator.value(outside.domain, outside.environment, step)
+            except TlaEvaluationError:
+                continue
+            if candidates(outside.value, collection, spec.models | model_names([raised])):
+                value = _json(outside.value)
+                told = f"{name} = {show_short(bound)} bounds the model: {value} is outside {outside.domain.span.text}"
+                if type(raised) is int:
+                    return told, f"raise {name}: --constant {name}={raised}"
+                return told, f"let {name} hold {value} too: --constant '{name}={show_short(raised)}'"
+    return None
+
+
+def _raised(bound: Value | None, value: Json) -> Iterator[Value]:
+    """Values of a constant that let more in: a larger number, a set with one more element of the same kind."""
+    if type(bound) is int and type(value) is int:
+        # 1..N, 0..N - 1, 1..N + 1, 1..2 * N.
+        yield from (larger for larger in (value - 1, value, value + 1) if larger > bound)
+    elif type(bound) is frozenset and bound:
+        for item in (_meant(value), ModelValue(value) if isinstance(value, str) else None):
+            if item is not None and all(type(item) is type(other) for other in bound):
+                yield bound | {item}
 
 
 def _try(
@@ -445,7 +583,9 @@ def _choices(
             if part.tuple_pattern or given is None:
                 items = elements(collection)[:_CHOICES] if is_finite(collection) else ()
                 values = [item[index] for item in items] if part.tuple_pattern else list(items)
-                found = [({**inner, name: value}, tried) for inner, tried in found for value in values]
+                found = [
+                    ({**inner, name: value}, tried.choosing(name, value)) for inner, tried in found for value in values
+                ]
                 if not found:
                     told = Conjunct(
                         text=f"\\E {part.span.text}",
@@ -467,11 +607,18 @@ def _choices(
                 value="TRUE" if inside else "FALSE",
                 values={name: _json(given[0]), part.domain.span.text: show_short(collection)},
             )
+            if not inside:
+                outside = _Outside(given[0], part.domain, environment, attempt.step)
+                found = [(inner, replace(tried, outside=(*tried.outside, outside))) for inner, tried in found]
             values = inside or [value for value in (_meant(given[0]),) if value is not None]
             if not values:
                 yield environment, attempt.and_(told)
                 return
-            found = [({**inner, name: value}, tried.and_(told)) for inner, tried in found for value in values]
+            found = [
+                ({**inner, name: value}, tried.and_(told).choosing(name, value))
+                for inner, tried in found
+                for value in values
+            ]
     yield from found
 
 
@@ -530,21 +677,28 @@ def _instead(spec: Spec, reading: Reading, state: State) -> tuple[list[str], str
     """
     event = reading.event
     given = {value for value in event.params.values() if isinstance(value, (str, int))}
-    related: list[str] = []
-    others: list[str] = []
+    related: dict[str, None] = {}
+    others: dict[str, None] = {}
     legal: str | None = None
+    is_cut = False
     try:
-        for successor in islice(spec.successors(state), _STEPS):
+        for count, successor in enumerate(spec.successors(state)):
+            if count == _STEPS:
+                is_cut = True
+                break
             text = _call(successor.action, successor.params)
             shares = any(isinstance(value, (str, int)) and value in given for _, value in successor.params)
-            list_ = related if shares or not successor.params else others
-            if text not in list_:
-                list_.append(text)
+            (related if shares or not successor.params else others)[text] = None
             if legal is None and shares and any(True for _ in taken(spec, reading, successor.state)):
                 legal = f"{text} had come before it"
     except TlaEvaluationError:
-        pass  # what could not be computed is no alternative
-    return [*related, *others][:_INSTEAD], legal
+        is_cut = True  # what could not be computed is no alternative
+    enabled = list(related | others)
+    shown = enabled[:_INSTEAD]
+    if len(enabled) > len(shown) or is_cut:
+        # Steps that were not looked at may be more than these, or the same.
+        shown.append(f"… and {'at least ' if is_cut else ''}{len(enabled) - len(shown)} more")
+    return shown, legal
 
 
-__all__ = ["call", "event_call", "explain", "hidden_steps", "observed"]
+__all__ = ["call", "event_call", "explain", "hidden_steps"]

@@ -11,14 +11,20 @@ array                  a sequence, compared whole; a function on 1..n is one
 ``{"#tup": […]}``      a tuple
 object                 a record or function: observed for a variable, or inside one that is, it names only some keys;
                        inside a set or array it is the whole record
+``{"#delta": n}``      an integer that is by n more than before the step
+``{"#added": […]}``    a set: that before the step with these, none of which was in it
+``{"#removed": […]}``  a set: that before the step without these, all of which were in it
+``{"#appended": […]}`` a sequence: that before the step with these at its end
 =====================  ============================================================================================
 
 A number with a fraction, and null, are no TLA+ values: they match nothing. (``truth/README-traces.md``)
+The last four are *deltas*: they say what a step changed, so they stand where one is observed after a step, for a
+variable or inside objects, and nowhere else (:func:`misplaced`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from immutables import Map
 
@@ -37,8 +43,11 @@ from .tla.values import (
 )
 
 
-def matches(observed: Json, value: Value, *, whole: bool = False) -> bool:
-    """Whether a value is what was observed; with ``whole`` an object names all of a record's fields."""
+def matches(observed: Json, value: Value, *, whole: bool = False, before: Value | None = None) -> bool:
+    """Whether a value is what was observed; with ``whole`` an object names all of a record's fields.
+
+    ``before`` is the value before the step, for deltas: without it they match nothing.
+    """
     if observed is True or observed is False:
         return value is (TRUE if observed else FALSE)
     if isinstance(observed, int):
@@ -55,8 +64,66 @@ def matches(observed: Json, value: Value, *, whole: bool = False) -> bool:
                 return _is_function(observed["#map"], value)
             if "#tup" in observed:
                 return _is_sequence(observed["#tup"], value)
-        return _has_fields(observed, value, whole)
+            [(tag, change)] = observed.items()
+            if tag in _DELTAS:
+                # No TLA+ value is None.
+                return before is not None and not whole and _DELTAS[tag](change, before, value)
+        return _has_fields(observed, value, whole, before)
     return False
+
+
+def _is_changed(by: Json, before: Value, value: Value) -> bool:
+    return type(before) is int and type(value) is int and value - before == by
+
+
+def _is_added(items: Json, before: Value, value: Value) -> bool:
+    return _are_sets(before, value) and before <= value and _is_set(items, value - before)
+
+
+def _is_removed(items: Json, before: Value, value: Value) -> bool:
+    return _are_sets(before, value) and value <= before and _is_set(items, before - value)
+
+
+def _are_sets(before: Value, value: Value) -> bool:
+    return type(before) is frozenset and type(value) is frozenset
+
+
+def _is_appended(items: Json, before: Value, value: Value) -> bool:
+    if type(before) is not tuple or type(value) is not tuple or value[: len(before)] != before:
+        return False
+    return _is_sequence(items, value[len(before) :])
+
+
+_DELTAS: dict[str, Callable[[Json, Value, Value], bool]] = {
+    "#delta": _is_changed,
+    "#added": _is_added,
+    "#removed": _is_removed,
+    "#appended": _is_appended,
+}
+
+
+def misplaced(observed: Json, *, after: bool = True) -> str | None:
+    """What is wrong with the deltas in what was observed, as a sentence; None where nothing is.
+
+    :param after: whether it was observed after a step, so that there may be deltas at all.
+    """
+    if isinstance(observed, list):
+        return next((wrong for item in observed if (wrong := misplaced(item, after=False))), None)
+    if not isinstance(observed, dict):
+        return None
+    if len(observed) == 1:
+        [(tag, change)] = observed.items()
+        if tag in _DELTAS:
+            if not after:
+                return f"{tag} stands where no step's change was observed"
+            if tag == "#delta":
+                return None if type(change) is int else f"#delta is {change!r}, and no integer"
+            if not isinstance(change, list):
+                return f"{tag} needs a list"
+            return misplaced(change)
+        if tag in ("#set", "#map", "#tup"):
+            return misplaced(change, after=False)
+    return next((wrong for item in observed.values() if (wrong := misplaced(item, after=after))), None)
 
 
 def _is_sequence(items: Json, value: Value) -> bool:
@@ -102,16 +169,21 @@ def _are_pairs(pairs: Json) -> bool:
     return isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
 
 
-def _has_fields(observed: Mapping[str, Json], value: Value, whole: bool) -> bool:
+def _has_fields(observed: Mapping[str, Json], value: Value, whole: bool, before: Value | None) -> bool:
     if type(value) is tuple:
         return not observed and (not whole or not value)
     if type(value) is not Map or (whole and len(value) != len(observed)):
         return False
     for name, inner in observed.items():
-        found = value.get(name, value.get(ModelValue(name)))
-        if found is None or not matches(inner, found, whole=whole):
+        found = _field(value, name)
+        known = _field(before, name) if type(before) is Map else None
+        if found is None or not matches(inner, found, whole=whole, before=known):
             return False
     return True
+
+
+def _field(function: Value, name: str) -> Value | None:
+    return function.get(name, function.get(ModelValue(name)))
 
 
 def candidates(observed: Json, collection: Value, models: frozenset[str]) -> list[Value]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from .behaviour import Event, Json
-from .observe import candidates, matches
+from .observe import candidates, matches, misplaced
 from .predicates import Predicate
 from .spec import Action, Spec, State, Successor
 from .tla.errors import TlaError
@@ -44,8 +44,9 @@ class Reading:
 def read_event(spec: Spec, event: Event, number: int) -> Reading:
     """Finds what an event means.
 
-    :raises EventError: an action that Next lacks, or a parameter that the action lacks.
+    :raises EventError: an action that Next lacks, a parameter that the action lacks, or a delta out of place.
     """
+    _refuse_misplaced(event, number)
     actions = [action for name in (event.action, *event.alternatives) for action in _named(spec, name, event, number)]
     by_params: dict[tuple[tuple[str, str], ...], list[Action]] = {}
     for action in actions:
@@ -125,7 +126,7 @@ def taken(spec: Spec, reading: Reading, state: State) -> Iterator[Successor]:
             )
 
         for successor in spec.successors(state, actions, choose):
-            if event.state and not observed(spec, event.state, successor.state):
+            if event.state and not observed(spec, event.state, successor.state, state):
                 continue
             if all(
                 predicate.holds(spec, successor.state, bound=chosen(successor), fields=event_fields(event), event=event)
@@ -134,7 +135,29 @@ def taken(spec: Spec, reading: Reading, state: State) -> Iterator[Successor]:
                 yield successor
 
 
-def observed(spec: Spec, seen: dict[str, Json], state: State) -> bool:
-    """Whether a state is what an event observed. A variable that the spec lacks was never seen: FALSE."""
+def observed(spec: Spec, seen: dict[str, Json], state: State, before: State | None = None) -> bool:
+    """Whether a state is what an event observed. A variable that the spec lacks was never seen: FALSE.
+
+    ``before`` is the state that the step starts from, where deltas may have been observed.
+    """
     values = spec.mapping(state)
-    return all(name in values and matches(part, values[name]) for name, part in seen.items())
+    known = {} if before is None else spec.mapping(before)
+    return all(name in values and matches(part, values[name], before=known.get(name)) for name, part in seen.items())
+
+
+def _refuse_misplaced(event: Event, number: int) -> None:
+    """Refuses deltas that stand where none can be.
+
+    :raises EventError: in what was observed before the step, in a parameter, or inside a whole value.
+    """
+    for what, seen in (("state", event.state), ("before", event.before), ("params", event.params)):
+        for name, part in (seen or {}).items():
+            wrong = misplaced(part, after=what == "state")
+            if wrong is not None:
+                raise EventError(
+                    f"event {number}, {event.action}: {what}.{name}: {wrong}",
+                    event,
+                    number,
+                    hint="#delta, #added, #removed and #appended say what a step changed: in state, for a variable "
+                    "or inside objects",
+                )

@@ -23,6 +23,7 @@ from specwatch.checker.verdict import (
     Explanation,
     Finding,
     HiddenStep,
+    Kind,
     SpecUsed,
     Verdict,
     Word,
@@ -295,7 +296,43 @@ def test_text_gives_the_undecided_share_in_percent(undecided: int, total: int, s
     verdict = bare("inconclusive")
     verdict.behaviours = Behaviours(total=total, inconclusive=undecided, conforms=total - undecided)
     verdict.undecided_by_reason = {"open-at-start": undecided}
-    assert f"undecided {undecided:,} ({share}: {undecided:,} open-at-start)" in text.counts(verdict)
+    assert f"undecided {undecided:,} ({share}: {undecided:,} open at start)" in text.counts(verdict)
+
+
+@pytest.mark.parametrize(
+    ("emitters", "told"),
+    [
+        (["worker-17", "worker-17"], "2 held by crashed worker-17"),
+        (["worker-17", "worker-2"], "2 held by crashed emitters"),
+        (["worker-17"], "2 held by crashed emitters"),  # the other one is not listed
+    ],
+)
+def test_text_names_a_crashed_emitter_where_it_is_known_to_be_the_only_one(emitters: list[str], told: str) -> None:
+    verdict = bare("inconclusive")
+    verdict.behaviours = Behaviours(total=5, inconclusive=5)
+    verdict.undecided_by_reason = {"open-tail": 2, "gap": 2, "incomplete": 1}
+    verdict.findings = [
+        Finding(verdict="inconclusive", reason=f"open-tail: {emitter} was killed while it held t1")
+        for emitter in emitters
+    ]
+    assert f": {told}, 2 across a gap, 1 incomplete)" in text.counts(verdict)
+
+
+def test_text_shows_kinds_whose_times_have_no_calendar() -> None:
+    verdict = many()
+    verdict.kinds = [
+        Kind(kind="violates A", cause="slow", count=2, first=1e12, last="9999-12-31T23:59:59Z", example=None)
+    ]
+    row = ["violates", "A", "2", "1000000000000.0", "9999-12-31T23:59:59Z", "slow"]
+    assert row in [line.split() for line in text.render(verdict).splitlines()]
+
+
+def test_text_says_the_event_where_an_observation_has_no_place_in_a_log() -> None:
+    verdict = divergence()
+    why = verdict.findings[0].explanation
+    assert why is not None
+    why.conjuncts.append(Conjunct(text="x observed", file="", line=0, column=0, value="FALSE"))
+    assert "✗  the event  x observed" in text.render(verdict)
 
 
 def test_text_shows_a_large_changed_value_from_where_it_differs() -> None:
@@ -434,6 +471,13 @@ def test_junit_is_never_green_for_an_invariant_whose_violations_are_not_listed()
     verdict.invariants = ["A", "B", "C"]
     verdict.behaviours = Behaviours(total=1000, violates=950, diverges=50)
     assert outcome(junit_cases(verdict)["invariant C"]) == "error"
+
+
+def test_junit_has_one_case_for_a_property_of_states_and_steps() -> None:
+    verdict = bare("conforms")
+    verdict.invariants = ["Both", "Both"]
+    assert list(junit_cases(verdict)) == ["invariant Both", "action conformance"]
+    assert report.render("junit", verdict).count("<testcase") == 2
 
 
 @pytest.mark.parametrize("named", ["A+B", "A|B"])

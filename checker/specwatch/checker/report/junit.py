@@ -1,4 +1,5 @@
-"""The JUnit report: one test case an invariant, one for action conformance, one a ``require``; never one a key.
+"""The JUnit report: one test case an invariant or property of steps, one for action conformance, one a ``require``;
+never one a key.
 
 ``violates`` and ``diverges`` are failures, ``inconclusive`` and ``vacuous`` are errors. Nothing is ever skipped: a
 skipped case reads as green.
@@ -14,7 +15,7 @@ from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 
 from specwatch.checker.verdict import Finding, Verdict
 
-from .text import counts, render_finding
+from .text import counts, reasons, render_finding
 from .writing import printable
 
 CONFORMANCE = "action conformance"
@@ -30,7 +31,8 @@ def render(verdict: Verdict) -> str:
     broken = _by_invariant(verdict)
     doubt = _doubt(verdict)
     unlisted = verdict.behaviours.violates - sum(finding.verdict == "violates" for finding in verdict.findings)
-    for invariant in [*verdict.invariants, *(name for name in broken if name not in verdict.invariants)]:
+    # Where the parts of one PROPERTY are of several kinds, its name may come twice.
+    for invariant in dict.fromkeys((*verdict.invariants, *broken)):
         case = _case(name, f"invariant {invariant}", broken.get(invariant, []), doubt)
         if not case.result and unlisted > 0:
             case.result = [Error(f"{unlisted} violations are not listed and may be of this invariant", "violates")]
@@ -92,8 +94,8 @@ def _doubt(verdict: Verdict) -> tuple[str, str] | None:
     # --allow-inconclusive made the undecided share acceptable, so the CI that reads this file must not turn red for it.
     if behaviours.inconclusive and verdict.exit_code != 0:
         message = f"{behaviours.inconclusive} of {behaviours.total} behaviours are undecided"
-        reasons = ", ".join(_reasons(verdict))
-        return printable(f"{message}: {reasons}" if reasons else message), "inconclusive"
+        why = ", ".join(_reasons(verdict))
+        return printable(f"{message}: {why}" if why else message), "inconclusive"
     if behaviours.vacuous or not behaviours.total:
         return printable(verdict.reason or "nothing was checked"), "vacuous"
     unmet = any(not met for _, met in verdict.require)
@@ -106,6 +108,6 @@ def _doubt(verdict: Verdict) -> tuple[str, str] | None:
 
 def _reasons(verdict: Verdict) -> Iterable[str]:
     if verdict.undecided_by_reason:
-        return [f"{reason} {count}" for reason, count in verdict.undecided_by_reason.items()]
+        return reasons(verdict)
     undecided = (finding.reason for finding in verdict.findings if finding.verdict == "inconclusive")
     return dict.fromkeys(reason for reason in undecided if reason)

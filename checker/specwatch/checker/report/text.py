@@ -37,6 +37,18 @@ _OUTCOMES: dict[Word, str] = {
     "vacuous": "nothing was checked",
 }
 
+_UNDECIDED: dict[str, str] = {
+    "bound": "given up at a bound",
+    "clock": "with clocks too far apart",
+    "gap": "across a gap",
+    "in-flight": "in flight at the end",
+    "open-at-start": "open at start",
+    "open-tail": "held by crashed emitters",
+    "run-level": "whose run fails as a whole",
+    "unparsed": "with unparsed records",
+}
+"""Reasons in words, for ``7,900 open at start``; any other stands for itself."""
+
 Paint = Callable[[str, str], str]
 """(style, text) → the text in that style."""
 
@@ -60,10 +72,8 @@ def counts(verdict: Verdict, *, color: bool = False) -> str:
     for word in WORST_FIRST:
         count = getattr(behaviours, word)
         if word == "inconclusive" and count:
-            reasons = ", ".join(f"{number:,} {reason}" for reason, number in verdict.undecided_by_reason.items())
-            part = (
-                f"undecided {count:,} ({_share(count, behaviours.total)}{': ' if reasons else ''}{readable(reasons)})"
-            )
+            why = ", ".join(reasons(verdict))
+            part = f"undecided {count:,} ({_share(count, behaviours.total)}{': ' if why else ''}{readable(why)})"
         elif count:
             part = f"{word} {count:,}"
             if word == "conforms" and verdict.ledger.loss == "unmeasurable":
@@ -77,6 +87,21 @@ def counts(verdict: Verdict, *, color: bool = False) -> str:
     if unmet:
         parts.append(paint(_STYLES["vacuous"], f"required and never happened: {', '.join(unmet)}"))
     return " · ".join(parts)
+
+
+def reasons(verdict: Verdict) -> list[str]:
+    """Why behaviours are undecided, each with how many: ``204 held by crashed worker-17``."""
+    return [f"{count:,} {_in_words(verdict, reason, count)}" for reason, count in verdict.undecided_by_reason.items()]
+
+
+def _in_words(verdict: Verdict, reason: str, count: int) -> str:
+    if reason == "open-tail":
+        # ``open-tail: worker-17 was killed while it held …``, for each finding where all are listed.
+        told = [finding.reason or "" for finding in verdict.findings]
+        emitters = [text.split()[1] for text in told if text.startswith("open-tail: ")]
+        if len(emitters) == count and len(set(emitters)) == 1:
+            return f"held by crashed {emitters[0]}"
+    return _UNDECIDED.get(reason, reason)
 
 
 def _share(count: int, total: int) -> str:
@@ -118,7 +143,8 @@ def _kinds(verdict: Verdict, shorten: Shortener) -> Iterable[list[str]]:
     rows = [("kind", "count", "first", "last", "example", "cause")]
     for kind in verdict.kinds:
         example = shorten(value_text(kind.example)) if kind.example is not None else ""
-        rows.append((kind.kind, f"{kind.count:,}", kind.first or "", kind.last or "", example, kind.cause or ""))
+        first, last = ("" if time is None else str(time) for time in (kind.first, kind.last))
+        rows.append((readable(kind.kind), f"{kind.count:,}", first, last, example, readable(kind.cause or "")))
     yield [f"  {line}" for line in _table(rows)]
 
 
@@ -293,7 +319,9 @@ def _conjunct(conjunct: Conjunct, shorten: Shortener, paint: Paint) -> str:
 
 
 def _place_and_text(conjunct: Conjunct, shorten: Shortener) -> tuple[str, str]:
-    return f"{readable(PurePath(conjunct.file).name)}:{conjunct.line}", shorten(conjunct.text)
+    # What was observed or expected stands in no spec: its place is the event's, if that has one.
+    place = f"{readable(PurePath(conjunct.file).name)}:{conjunct.line}" if conjunct.line else "the event"
+    return place, shorten(conjunct.text)
 
 
 def _value(conjunct: Conjunct, shorten: Shortener) -> str:
@@ -379,6 +407,7 @@ def _losses(ledger: Ledger) -> list[str]:
         if len(rules) > _RULES:
             actions = dict.fromkeys(rule.rpartition("(")[2].rstrip(")") for rule in rules)
             rules = [f"{len(rules)} rules, of {', '.join(actions)}"]
-        lines.append(f"  never matched: {readable(', '.join(rules), _PROSE_WIDTH)}")
+        # Native events ask no rule, and one log may hold both.
+        lines.append(f"  matched no record (native events need no rule): {readable(', '.join(rules), _PROSE_WIDTH)}")
     lines.extend(f"  bound: {readable(bound)}" for bound in ledger.bounds)
     return lines

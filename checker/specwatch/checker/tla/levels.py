@@ -1,4 +1,4 @@
-"""Of how much time an expression speaks (SANY's levels), and which variables it reads, through all definitions."""
+"""Of how much time an expression speaks (SANY's levels), and what it reads, through all definitions."""
 
 from __future__ import annotations
 
@@ -40,11 +40,16 @@ class Levels:
 
     def variables(self, node: tree.Node) -> frozenset[str]:
         """The variables that an expression may read, primed or not."""
-        return self._reach(node)[1]
+        return frozenset(self._reach(node)[1].intersection(self._program.variables))
 
-    def _reach(self, node: tree.Node) -> tuple[Level, frozenset[str]]:
+    def constants(self, node: tree.Node) -> frozenset[str]:
+        """The declared constants that an expression may read."""
+        return frozenset(self._reach(node)[1].intersection(self._program.constants))
+
+    def _reach(self, node: tree.Node) -> tuple[Level, set[str]]:
+        """The level of an expression, and all names in it and in the definitions that it uses."""
         highest = Level.CONSTANT
-        variables: set[str] = set()
+        names: set[str] = set()
         stack: list[tuple[tree.Node, bool]] = [(node, False)]
         seen: set[tuple[str, bool]] = set()
         while stack:
@@ -52,8 +57,8 @@ class Levels:
             level = _own_level(current)
             if isinstance(current, tree.Name):
                 name = self._replaced.get(current.name, current.name)
+                names.add(name)
                 if name in self._program.variables:
-                    variables.add(name)
                     level = Level.STATE
                 elif name in self._program.definitions and name not in self._constants and (name, enabled) not in seen:
                     seen.add((name, enabled))
@@ -62,7 +67,7 @@ class Levels:
             enabled = enabled or (isinstance(current, tree.Apply) and current.operator.name == "ENABLED")
             highest = max(highest, min(level, Level.STATE) if enabled else level)
             stack.extend((child, enabled) for child in tree.children(current))
-        return highest, frozenset(variables)
+        return highest, names
 
 
 def _own_level(node: tree.Node) -> Level:
