@@ -12,6 +12,7 @@ from tests.collector.logs import Write, actions, balanced, e, losses
 
 from specwatch.checker.behaviour import Ledger
 from specwatch.collector.assemble import collect
+from specwatch.collector.binding import parse_binding
 
 
 @pytest.mark.parametrize("how", ["same", "copy", "gzip", "zstandard", "symlink"])
@@ -72,3 +73,99 @@ def test_a_number_with_two_contents_is_a_loss(write: Write, order: Any, settled:
     assert (f"{path}:2 and {path}:3" in loss.detail) == (order == "total")
     assert sorted(actions(collected)) == ["A", "B", "C"]
     assert balanced(collected.ledger)
+
+
+# Without numbers
+
+LINES = """
+emitter = "$host"
+time = "$ts"
+[[rule]]
+match = { event = "debug" }
+ignore = "chatter"
+[[rule]]
+actions = ["Pickup", "Start"]
+params = { t = "$id" }
+"""
+
+
+def line(task: str, ts: int, host: str = "h", **more: Any) -> dict[str, Any]:
+    return {"id": task, "ts": ts, "host": host, **more}
+
+
+def pickups(write: Write, *records: dict[str, Any], rules: str = LINES) -> tuple[list[str], int]:
+    """The tasks that were picked up, and how many records are duplicates."""
+    collected = collect([write("a.log", *records)], parse_binding(rules), order="total")
+    assert balanced(collected.ledger)
+    [behaviour] = collected.behaviours
+    return [event.params["t"] for event in behaviour.events if event.action == "Pickup"], collected.ledger.duplicate
+
+
+def test_lines_that_nearly_all_come_twice_are_duplicates(write: Write) -> None:
+    """A second handler, or both streams of a container."""
+    records = [line(task, ts) for ts, task in enumerate("abc") for _ in range(2)]
+    assert pickups(write, *records) == (["a", "b", "c"], 3)
+
+
+def test_each_emitters_lines_are_looked_at_alone(write: Write) -> None:
+    doubled = [line(task, ts) for ts, task in enumerate("abc")]
+    other = [line(task, ts, "other") for ts, task in enumerate("xyz")]
+    records = [record for pair in zip(doubled, other, doubled, strict=True) for record in pair]
+    assert pickups(write, *records) == (["a", "x", "b", "y", "c", "z"], 3)
+
+
+def test_a_log_may_begin_and_end_within_a_pair(write: Write) -> None:
+    records = [line(str(ts), ts) for ts in range(20) for _ in range(2)][1:-1]
+    assert pickups(write, *records) == ([str(ts) for ts in range(20)], 18)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [line("a", 1), line("a", 1)],
+        [line("a", 1), line("a", 1), line("b", 2), line("b", 2), line("c", 3), line("d", 4), line("e", 5)],
+        [line("a", 1), line("a", 2), line("b", 3), line("b", 4)],
+        [line("a", 1, n=1), line("a", 1, n=2), line("b", 3, n=3), line("b", 3, n=4)],
+        [line("a", 1), line("b", 1), line("a", 1), line("b", 1)],
+        [{"id": task, "host": "h"} for task in "aabbcc"],
+    ],
+    ids=["one pair", "few of many", "other times", "other fields", "not adjacent", "no times"],
+)
+def test_equal_lines_are_events_of_their_own_where(write: Write, records: list[dict[str, Any]]) -> None:
+    """Wrongly taken for duplicates they would hide that something happened twice."""
+    assert pickups(write, *records) == ([record["id"] for record in records], 0)
+
+
+def test_numbers_tell_better_than_equal_lines(write: Write) -> None:
+    rules = 'seq = "$n"\n' + LINES
+    records = [line(task, ts, n=2 * ts + more) for ts, task in enumerate("abc") for more in range(2)]
+    assert pickups(write, *records, rules=rules) == (["a", "a", "b", "b", "c", "c"], 0)
+
+
+def test_native_events_without_numbers_are_looked_at_too(write: Write) -> None:
+    twice = [e("A", "w", time=time, params={"x": time}) for time in range(4) for _ in range(2)]
+    collected = collect([write("a.jsonl", *twice)])
+    assert [event.params["x"] for event in collected.behaviours[0].events] == [0, 1, 2, 3]
+    assert (collected.ledger.duplicate, collected.ledger.mapped) == (4, 4)
+
+
+def test_both_halves_of_joined_records_may_come_twice(write: Write) -> None:
+    rules = """
+    time = "$ts"
+    [[rule]]
+    action = "Pickup"
+    join = { start = { k = "s" }, end = { k = "e" }, on = "id" }
+    params = { t = "$id" }
+    """
+    halves = [{"id": task, "k": k, "ts": ts} for ts, (task, k) in enumerate([("a", "s"), ("a", "e"), ("b", "s")])]
+    collected = collect([write("a.log", *(half for half in halves for _ in range(2)))], parse_binding(rules))
+    [behaviour] = collected.behaviours
+    assert [(event.params["t"], event.time, event.until) for event in behaviour.events] == [("a", 0, 10**9)]
+    assert [loss.reason for loss in behaviour.losses] == ["in-flight"]
+    assert collected.ledger.duplicate == 3
+    assert balanced(collected.ledger)
+
+
+def test_what_is_written_twice_is_no_less_unmeasurable(write: Write) -> None:
+    records = [line(task, ts) for ts, task in enumerate("abc") for _ in range(2)]
+    assert collect([write("a.log", *records)], parse_binding(LINES)).ledger.loss == "unmeasurable"

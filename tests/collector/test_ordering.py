@@ -15,9 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.collector.logs import Write, actions, e, losses, refusal
 
+from specwatch.checker.behaviour import Order
 from specwatch.collector.assemble import Collected, collect
 from specwatch.collector.binding import parse_binding
 from specwatch.collector.errors import CollectorError
+
+ORDERS: list[Order] = ["total", "emitter", "time"]
 
 
 def test_several_logs_without_times_have_no_order(write: Write) -> None:
@@ -86,48 +89,123 @@ def test_a_skew_that_is_no_duration_is_refused(write: Write) -> None:
     assert "no duration" in refusal(write("a.jsonl"), order="time", skew="fast").message
 
 
+def test_what_is_handed_over_says_which_order_it_has(write: Write) -> None:
+    path = write("a.jsonl", e("A", "w", 1, time=1))
+    handed = [collect([path], order=order, skew="50ms").behaviours[0] for order in ORDERS]
+    assert [(behaviour.order, behaviour.skew) for behaviour in handed] == [
+        ("total", 0),
+        ("emitter", 0),
+        ("time", 50_000_000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("binding", "skew", "expected"),
+    [("", None, "1 s"), ('skew = "50ms"', None, "0.05 s"), ('skew = "50ms"', "2s", "2 s")],
+    ids=["by default", "of the binding", "as told"],
+)
+def test_how_far_clocks_may_differ_is_assumed(write: Write, binding: str, skew: str | None, expected: str) -> None:
+    collected = collect([write("a.jsonl", e("A", time=1))], parse_binding(binding), order="time", skew=skew)
+    assert collected.assumptions == [
+        f"order: emitter order and causes; else times, where clocks differ by at most {expected}"
+    ]
+
+
+def test_an_event_without_an_emitter_is_of_its_file(write: Write) -> None:
+    """Its lines keep their order against their own times."""
+    one = write("a.jsonl", e("A", time=5), e("B", time=1))
+    two = write("b.jsonl", e("C", time=2))
+    assert actions(collect([one, two])) == actions(collect([two, one])) == ["C", "A", "B"]
+
+
+def test_an_emitter_without_numbers_in_several_files_goes_on_in_time(write: Write) -> None:
+    """A rotated file is older than the one that it was rotated from, whatever their names."""
+    newer = write("worker.log", e("C", "w", time=3), e("D", "w", time=4))
+    older = write("worker.log.1", e("A", "w", time=1), e("B", "w", time=2))
+    for order in ORDERS[1:]:
+        assert actions(collect([newer, older], order=order)) == ["A", "B", "C", "D"]
+
+
 numbered = st.lists(
-    st.tuples(st.sampled_from("vwx"), st.sampled_from("ABC"), st.integers(0, 3), st.booleans()), min_size=1, max_size=12
+    st.tuples(
+        st.sampled_from("vwx"),
+        st.sampled_from(["A", "B", "EmitterStart", "EmitterStop", "Kill"]),
+        st.integers(0, 3),
+        st.integers(0, 4),
+    ),
+    min_size=1,
+    max_size=14,
 )
 
 
-def log_of(rows: Iterable[tuple[str, str, int, bool]]) -> list[dict[str, Any]]:
-    """Numbered events, some of whose numbers are left out."""
+def log_of(rows: Iterable[tuple[str, str, int, int]]) -> list[dict[str, Any]]:
+    """Numbered events, some of whose numbers are left out; some records have two parts, some begin another life."""
     seqs: dict[str, int] = {}
+    boots: dict[str, int] = {}
     lines = []
-    for emitter, action, time, missing in rows:
-        seqs[emitter] = seqs.get(emitter, 0) + 1 + missing
-        lines.append(e(action, emitter, seqs[emitter], time=time, params={"x": time}))
+    for emitter, action, time, what in rows:
+        own: dict[str, Any] = {"time": time, "params": {"x": time}, "key": time}
+        if what == 2:
+            boots[emitter] = boots.get(emitter, 0) + 1
+            seqs[emitter] = 0
+        seqs[emitter] = seqs.get(emitter, 0) + 1 + (what == 1)
+        own["boot"] = f"boot {boots.get(emitter, 0)}"
+        if action.startswith("Emitter"):
+            own["lane"] = "emitter"
+        if action == "Kill":
+            own |= {"lane": "fault", "params": {"emitter": "v"}}
+        lines.append(e(action, emitter, seqs[emitter], **own))
+        if what == 3:
+            lines.append(e("C", emitter, seqs[emitter], part=1, **own))
     return lines
 
 
 def without_sources(collected: Collected) -> bytes:
     """All that a verdict is made of."""
     for behaviour in collected.behaviours:
-        for event in behaviour.events:
+        for event in [*behaviour.events, *collected.fault_events]:
             event.source = None
-    return msgspec.json.encode([collected.behaviours, collected.ledger, collected.constants, collected.legend])
+    kept = msgspec.structs.asdict(collected)
+    del kept["inputs"]
+    return msgspec.json.encode(kept)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
 @given(rows=numbered, data=st.data(), order=st.sampled_from(["emitter", "time"]), parts=st.integers(1, 3))
 def test_the_order_of_arrival_does_not_matter(write: Write, rows: Any, data: Any, order: Any, parts: int) -> None:
     """Under ``emitter`` and ``time`` numbered lines may come in any order, in any files, and twice."""
     lines = log_of(rows)
-    shuffled = data.draw(st.permutations(lines))
-    expected = collect([write("whole.jsonl", *lines)], order=order)
+    twice = data.draw(st.lists(st.sampled_from(lines), max_size=2, unique_by=json.dumps))
+    shuffled = data.draw(st.permutations([*lines, *twice]))
+    expected = collect([write("whole.jsonl", *lines, *twice)], order=order)
     logs = [write(f"part{part}.jsonl", *shuffled[part::parts]) for part in range(parts)]
     assert without_sources(collect(logs, order=order)) == without_sources(expected)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(data=st.data(), order=st.sampled_from(["emitter", "time"]))
+def test_lines_without_numbers_may_be_interleaved_anyhow(write: Write, data: Any, order: Any) -> None:
+    """What counts is the order of each emitter's own lines."""
+    own = {
+        emitter: [e(action, emitter, time=time) for time, action in enumerate(actions)]
+        for emitter in "vw"
+        for actions in [data.draw(st.lists(st.sampled_from("AB"), min_size=1, max_size=4))]
+    }
+    turns = data.draw(st.permutations([emitter for emitter, lines in own.items() for _ in lines]))
+    left = {emitter: iter(lines) for emitter, lines in own.items()}
+    expected = collect([write("whole.jsonl", *own["v"], *own["w"])], order=order)
+    found = collect([write("other.jsonl", *(next(left[emitter]) for emitter in turns))], order=order)
+    assert without_sources(found) == without_sources(expected)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(rows=numbered)
 def test_time_order_never_contradicts_an_emitter(write: Write, rows: Any) -> None:
     collected = collect([write("a.jsonl", *log_of(rows))], order="time")
-    seqs: dict[str | None, list[int | None]] = {}
+    seqs: dict[tuple[str | None, str | None], list[tuple[int | None, int]]] = {}
     for event in collected.behaviours[0].events:
-        seqs.setdefault(event.emitter, []).append(event.seq)
-    assert seqs == {emitter: sorted(own, key=lambda seq: seq or 0) for emitter, own in seqs.items()}
+        seqs.setdefault((event.emitter, event.boot), []).append((event.seq, event.part))
+    assert seqs == {life: sorted(own, key=str) for life, own in seqs.items()}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)

@@ -19,7 +19,7 @@ from .constants import constants_from, intern
 from .decode import DECODERS
 from .errors import CollectorError, at
 from .losses import Losses
-from .numbering import Numbering
+from .numbering import Numbering, content
 from .ordering import ordered
 from .reading import Reading
 from .receive.tail import find
@@ -164,5 +164,5 @@ def _fault_events(reading: Reading, numbering: Numbering, order: Order) -> list[
         if event.lane in ("fault", "emitter") and index not in numbering.dropped
     ]
     if order != "total":
-        found.sort(key=lambda event: (event.time or 0, event.emitter or "", event.seq or 0, event.action))
+        found.sort(key=lambda event: (event.time or 0, event.emitter or "", event.seq or 0, content(event)))
     return found

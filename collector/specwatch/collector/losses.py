@@ -246,7 +246,14 @@ class Losses:
                 if life in lives:
                     own.setdefault(life, []).append(index)
             for life, steps in sorted(own.items(), key=lambda pair: str(pair[0])):
-                self.tail(run, life, steps, kills.get(life))
+                killed = kills.get(life)
+                if killed is None or not any(self.is_later(index, killed + self.skew) for index in steps):
+                    self.tail(run, life, steps, "was killed" if life in kills else "ended without EmitterStop")
+                elif any(self.events[index].seq is None for index in steps):
+                    self.tail_within(run, life, steps, killed)
+                elif life in open_:
+                    # Its numbers go on after the fault, which did not end it; something else did.
+                    self.tail(run, life, steps, "ended without EmitterStop")
 
     def stopped(self) -> dict[Life, bool]:
         """The lives that told of their start or their stop, and whether the last that they told is the stop."""
@@ -275,25 +282,33 @@ class Losses:
         kills: dict[Life, int | None] = {}
         for emitter, time in named:
             lives = [
-                (begin, life)
+                life
                 for life, begin in sorted(begun.items(), key=str)
                 if life[0] == emitter and (time is None or begin <= time + self.skew)
             ]
-            if lives and (life := max(lives)[1]) not in stopped:
-                kills[life] = time
+            latest = max(lives, key=begun.__getitem__, default=None)
+            if latest is not None and latest not in stopped:
+                kills[latest] = time
         return kills
 
-    def tail(self, run: str | None, life: Life, steps: list[int], killed: int | None) -> None:
-        """What a life may have done after its last step, or after those that it took before it was ``killed``."""
-        count, following = len(steps), None
-        if killed is not None and any(self.is_later(index, killed + self.skew) for index in steps):
-            if all(self.events[index].seq is not None for index in steps):
-                return  # its numbers go on: it lives
-            # Another life under the same name, with nothing to tell it by.
-            following = self.places[next(index for index in steps if self.is_later(index, killed + self.skew))]
-            count = next(n for n, index in enumerate(steps) if self.is_later(index, killed - self.skew))
+    def tail(self, run: str | None, life: Life, steps: list[int], how: str) -> None:
+        """What a life may have done after its last step, and before the next life of its emitter."""
+        last = self.places[steps[-1]]
+        following = next((place for place in self.other_lives(Unit(*life, run)) if place > last), None)
+        self.open(run, life, steps, how, steps[-1], following)
+
+    def tail_within(self, run: str | None, life: Life, steps: list[int], killed: int) -> None:
+        """Its emitter goes on under the same name, and nothing tells which step is of which life but the time."""
+        lived = [index for index in steps if not self.is_later(index, killed + self.skew)]
+        surely = [index for index in lived if not self.is_later(index, killed - self.skew)]
+        following = self.places[next(index for index in steps if self.is_later(index, killed + self.skew))]
+        self.open(run, life, lived, "was killed", surely[-1] if surely else None, following)
+
+    def open(
+        self, run: str | None, life: Life, steps: list[int], how: str, last: int | None, following: int | None
+    ) -> None:
         held: dict[bytes, Json] = {}
-        for index in steps[:count]:
+        for index in steps:
             event = self.events[index]
             key = msgspec.json.encode(event.key)
             if event.action in self.reading.binding.terminal:
@@ -302,22 +317,18 @@ class Losses:
                 held[key] = event.key
         if not held:
             return
-        last = steps[count - 1]
-        after = self.places[last]
-        if following is None:
-            others = self.other_lives(Unit(*life, run))
-            following = next((place for place in others if place > after), None)
+        after = -1 if last is None else self.places[last]
+        begin = None if last is None else self.time(last)
         shown = ", ".join(map(str, islice(held.values(), 3))) + (", …" if len(held) > 3 else "")
-        how = "ended without EmitterStop" if killed is None else "was killed"
         loss = Loss(
             reason="open-tail",
             detail=f"{life[0]} {how} while it held {shown}",
-            settled=self.settled(run, after, self.time(last)),
+            settled=self.settled(run, after, begin),
             keys=None if None in held.values() else list(held.values()),
             emitter=life[0],
             after=after,
             before=following,
-            begin=self.time(last),
+            begin=begin,
             end=None if following is None else self.time(next(islice(self.steps(run), following, None))),
         )
         self.found[run].append(loss)

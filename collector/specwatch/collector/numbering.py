@@ -106,7 +106,7 @@ class Numbering:
         """Numbered events by number. Of two with one number the content decides, so that their arrival does not."""
         ordered = sorted(indices, key=self._number)
         if any(self._number(a) == self._number(b) for a, b in pairwise(ordered)):
-            ordered.sort(key=lambda index: (self._number(index), _content(self.events[index])))
+            ordered.sort(key=lambda index: (self._number(index), content(self.events[index])))
         return ordered
 
     def _number(self, index: int) -> tuple[int, int]:
@@ -182,10 +182,10 @@ class Numbering:
             return indices
         contents: dict[bytes, int] = {}
         for index in indices:
-            if contents.setdefault(_content(self.events[index]), index) != index:
+            if contents.setdefault(content(self.events[index]), index) != index:
                 self.dropped.add(index)
                 self.reading.count_duplicate(index)
-        once = [contents[content] for content in sorted(contents)]
+        once = [contents[said] for said in sorted(contents)]
         own = [index for index in once if self.events[index].lane not in _STAND_INS]
         if own and len(own) < len(once):
             self.dropped.update(set(once) - set(own))
@@ -214,6 +214,6 @@ def _boots(events: list[Event]) -> dict[int, str]:
     return boots
 
 
-def _content(event: Event) -> bytes:
+def content(event: Event) -> bytes:
     """What an event says, without where it was read."""
     return msgspec.json.encode(msgspec.structs.replace(event, source=None), order="deterministic")

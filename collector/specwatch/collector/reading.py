@@ -107,6 +107,8 @@ class Reading:
                 self._end_without_start(left)
         times = (event.time for event in self.events if event.time is not None)
         self.began = min(times if self.began is None else chain(times, (self.began,)), default=None)
+        # In an order that does not depend on the arrival of the records.
+        self.ledger.ignored = dict(sorted(self.ledger.ignored.items()))
         self.ledger.unused_rules = self._mapper.unused_rules()
         if not all(event.seq is not None for event in self.events if event.lane is None):
             self.ledger.loss = "unmeasurable"
