@@ -143,6 +143,8 @@ def explore(
         for named, what in ((spec.config.symmetry, "SYMMETRY"), (spec.config.view, "VIEW"))
         if named is not None
     ] + spec.warnings
+    if spec.config.alias is not None:
+        notes.append(f"ALIAS {spec.config.alias.name} is not applied: states are shown by the spec's own variables")
 
     def result(outcome: Outcome, **more: object) -> Exploration:
         unchecked = list(spec.unchecked)

@@ -266,7 +266,8 @@ class Judge:
         ]
         if not broken or not all(broken):
             return None
-        name = "+".join(min(broken, key=len))
+        fewest = min(broken, key=len)
+        name = "+".join(fewest)
         return Finding(
             verdict="violates",
             at=len(behaviour.events),
@@ -343,9 +344,15 @@ class Judge:
         for named, what in ((spec.config.symmetry, "SYMMETRY"), (spec.config.view, "VIEW")):
             if named is not None:
                 found.append(f"{what} {named.name} is ignored: it bounds exploration only")
+        if spec.config.alias is not None:
+            found.append(f"ALIAS {spec.config.alias.name} is ignored: states are shown by the spec's own variables")
         if spec.config.check_deadlock is not None:
             found.append("CHECK_DEADLOCK is ignored: a log may end anywhere")
         found.extend(f"not checked: {what}" for what in spec.unchecked)
+        found.extend(
+            f"not checked: PROPERTY {one.name}, its part {one.expression.span.text}: it speaks of initial states alone"
+            for one in spec.initial_properties
+        )
         found.extend(spec.warnings)
         return found
 
