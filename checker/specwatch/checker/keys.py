@@ -13,7 +13,7 @@ import msgspec
 
 from .behaviour import Behaviour, Event, Json
 from .reading import EventError, read_event, taken
-from .slicing import Separable
+from .slicing import Coupled, Separable, read_for_key
 from .spec import Action, Spec, State
 from .tla.errors import TlaConfigError
 
@@ -57,7 +57,9 @@ class Keys:
         names: dict[Json, Json] = {}
         for place, event in enumerate(behaviour.events):
             param = self._param(event, place + 1)
+            self._refuse_expectations(event, param, place + 1)
             if param is None:
+                self._refuse_keyed(event, place + 1)
                 shared.append(place)
                 continue
             value = event.params[param]
@@ -112,6 +114,38 @@ class Keys:
                         hint=f"say --scope run, or observe {name} at the key alone",
                     )
 
+    def _refuse_keyed(self, event: Event, number: int) -> None:
+        for seen in (event.state, event.before):
+            for name in seen or {}:
+                if name in self.separable.keyed:
+                    raise EventError(
+                        f"scope key: event {number} is about no key, and observed {name} of them all",
+                        event,
+                        number,
+                        hint=f"say --scope run, or do not observe {name} here",
+                    )
+
+    def _refuse_expectations(self, event: Event, param: str | None, number: int) -> None:
+        """Refuses what an event expects of other keys than its own, and keeps what it reads that is common to all."""
+        if not event.expect:
+            return
+        key = self.separable.key
+        actions = [action for name in (event.action, *event.alternatives) for action in self.spec.named(name)]
+        names = {name for action in actions for name in action.aliases if action.parameter(name) == key} | {key}
+        for predicate in read_event(self.spec, event, number).expected:
+            own = names | {written for written, field in predicate.spelt.items() if field == param}
+            try:
+                read = read_for_key(self.spec, self.separable, predicate.expression, own if param else ())
+            except Coupled as coupled:
+                raise EventError(
+                    f"scope key: event {number} expects something of other keys than its own: {coupled.message}",
+                    event,
+                    number,
+                    hint="say --scope run, or expect it of the key alone",
+                ) from None
+            if param is not None:
+                self._observed |= read
+
     def without_keys(self) -> Spec:
         """The spec of the run-level part: with no key at all."""
         return self.spec.with_constants({self.separable.keys: frozenset()})
@@ -129,7 +163,12 @@ class Keys:
             reading = read_event(spec, event, number)
             following: set[State] = set()
             for state in states:
-                outcomes = {successor.state for successor in taken(spec, reading, state)}
+                steps = list(taken(spec, reading, state))
+                # Without keys, what a step changes of them shows in nothing but its parameters.
+                outcomes = {
+                    (step.state, step.action, step.params) if step.action in self.separable.pointwise else step.state
+                    for step in steps
+                }
                 if len(outcomes) > 1 and not choices.isdisjoint(actions):
                     raise EventError(
                         f"scope key: {event.action} has no parameter {self.separable.key}, and this event leaves open "
@@ -138,7 +177,7 @@ class Keys:
                         number,
                         hint="say --scope run, or log all of its parameters",
                     )
-                following |= outcomes
+                following.update(step.state for step in steps)
             states = following
 
     @staticmethod

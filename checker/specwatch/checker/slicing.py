@@ -148,6 +148,19 @@ def separable(
     raise Coupled(what, lacking.body.span)
 
 
+def read_for_key(spec: Spec, proof: Separable, expression: tree.Expression, names: Iterable[str]) -> frozenset[str]:
+    """The run-level variables that an expression reads which is about one key, or about none.
+
+    :param names: the free names in it that stand for the key. Here they may be used as values too.
+    :raises Coupled: it speaks of other keys.
+    """
+    analysis = _Analysis(spec, proof.key, frozenset(), True, False)
+    analysis.constant, analysis.keyed = proof.keys, proof.keyed
+    analysis.is_opaque = False
+    analysis.value(expression, frozenset(names))
+    return frozenset(analysis.reads - proof.keyed)
+
+
 def _candidates(spec: Spec, run_level: bool) -> list[str]:
     """The parameters that may be the key, in the order of the actions."""
     names = dict.fromkeys(name for action in spec.actions for name in action.parameters)
@@ -191,6 +204,8 @@ class _Analysis:
         self.stage = 0
         self.is_run_level = False
         """Whether what is read now is an action without the key."""
+        self.is_opaque = True
+        """Whether the key may not be used as a value."""
         self.reads: set[str] = set()
         """The variables that what is read now has read so far."""
         self.changes: set[str] = set()
@@ -576,7 +591,9 @@ class _Analysis:
     def properties(self) -> set[str]:
         """The variables that properties of a key read."""
         states = [(f"invariant {one.name}", one.expression) for one in self.spec.invariants]
-        steps = [(f"property {one.name}", one.expression) for one in getattr(self.spec, "step_properties", ())]
+        steps: list[tuple[str, tree.Expression]] = [
+            (f"property {one.name}", one.box) for one in self.spec.step_properties
+        ]
         if self.constraints:
             states += [("CONSTRAINT", one) for one in self.spec.constraints]
             steps += [("ACTION_CONSTRAINT", one) for one in self.spec.action_constraints]
@@ -719,6 +736,8 @@ class _Analysis:
         name = self.meant(node.name)
         if node.path:
             raise Coupled(f"{node.span.text} is a name that is not followed", node.span)
+        if node.name in keys and not self.is_opaque:
+            return
         if node.name in keys:
             raise Coupled(
                 f"{node.name} is used as a value, and not only as the place in a function",
