@@ -83,12 +83,12 @@ class Predicate:
         span = Span(SourceText(self.where, self.text), span.start, span.end)
         name = self.spelt.get(span.text)
         if name is not None and span.text not in environment:
-            action = f"{event.action}, " if event is not None else ""
             place = f" ({event.source.file}:{event.source.line})" if event is not None and event.source else ""
+            who = f"the event {event.action}{place}" if event is not None else "the event"
             return TlaError(
-                f"the event has no field {name}, of which this speaks",
+                f"{who} has no field {name}, of which this speaks",
                 span,
-                hint=f"{action}log it{place}, or guard this by what says that it is there",
+                hint="log it, or guard this by what says that it is there",
             )
         return TlaEvaluationError(error.message, span, hint=error.hint, values=error.values)
 
