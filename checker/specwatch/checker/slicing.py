@@ -316,11 +316,15 @@ class _Analysis:
     def quantified_key(self, bound: tree.Bound) -> None:
         domain = bound.domain
         if bound.tuple_pattern or len(bound.names) > 1:
-            raise Coupled(f"{self.key} is quantified together with another name", bound.span)
+            raise Coupled(f"{self.key} is quantified together with another name", bound.span, "quantify it alone")
         # A constant that the config replaces by a definition has no value that could be cut down to one key.
         declared = isinstance(domain, tree.Name) and domain.name in self.spec.program.constants
         if not isinstance(domain, tree.Name) or not declared or domain.name not in self.spec.evaluator.constants:
-            raise Coupled(f"{self.key} ranges over what is no declared constant", bound.span)
+            raise Coupled(
+                f"{self.key} ranges over what is no declared constant",
+                bound.span,
+                f"declare the set of keys, and quantify over it: CONSTANT Keys, \\E {self.key} \\in Keys : …",
+            )
         if self.constant is None:
             self.constant = domain.name
         elif self.constant != domain.name:

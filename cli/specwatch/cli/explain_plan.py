@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from specwatch.checker.spec import Action, Spec
 
 SCHEMA = "specwatch.plan/1"
+WIDTH = 100
 
 
 @click.command("explain-plan", cls=Subcommand)
@@ -71,7 +73,6 @@ def _load(target: Target) -> Spec:
 
 
 def _document(spec: Spec, proof: Separable | None, coupled: Coupled | None) -> dict[str, Any]:
-    run_level = [] if proof is None else [name for name in spec.variables if name not in proof.keyed]
     return {
         "schema": SCHEMA,
         "exit_code": 0,
@@ -80,7 +81,7 @@ def _document(spec: Spec, proof: Separable | None, coupled: Coupled | None) -> d
         "keys": proof and proof.keys,
         "variables": {
             "keyed": [] if proof is None else [name for name in spec.variables if name in proof.keyed],
-            "run_level": run_level,
+            "run_level": [] if proof is None else [name for name in spec.variables if name not in proof.keyed],
         },
         "actions": {
             "keyed": [] if proof is None else _labels(spec, set(spec.actions) - proof.run_level),
@@ -114,25 +115,28 @@ def _labels(spec: Spec, actions: Iterable[Action]) -> list[str]:
 def _text(spec: Spec, proof: Separable, *, color: bool, quiet: bool) -> str:
     headline = f"✓ separable by {proof.key}, which ranges over {proof.keys}"
     lines = [f"\x1b[32m{headline}\x1b[0m" if color else headline]
-    if not quiet:
-        document = _document(spec, proof, None)
-        variables, actions = document["variables"], document["actions"]
-        rows = [
-            ("a key's own", variables["keyed"], actions["keyed"]),
-            ("common to all", variables["run_level"], actions["run_level"]),
-        ]
-        for title, names, labels in rows:
-            lines += ["", f"  {title}"]
-            lines += [f"    variables  {', '.join(names) or 'none'}", f"    actions    {', '.join(labels) or 'none'}"]
-        lines.append("")
-        if actions["choices"]:
-            lines.append(
-                f"  --scope key needs these to be logged, with all of their parameters: {', '.join(actions['choices'])}"
-            )
-            lines.append("  (keys see what they change, and must agree on it)")
-        else:
-            lines.append("  --scope key judges each key alone.")
+    if quiet:
+        return f"{lines[0]}\n"
+    document = _document(spec, proof, None)
+    for title, part in (("of one key", "keyed"), ("of the run, common to all keys", "run_level")):
+        lines += ["", f"  {title}"]
+        for kind in ("variables", "actions"):
+            lines += _wrapped(f"    {kind:11}", document[kind][part])
+    lines.append("")
+    if document["actions"]["choices"]:
+        lines.append(
+            "  Keys see what these actions change, and must agree on it. --scope key needs them logged, each with"
+        )
+        lines += _wrapped("  all of its parameters: ", document["actions"]["choices"])
+    else:
+        lines.append("  --scope key judges each key by its own events and those of the run.")
     return "\n".join(lines) + "\n"
+
+
+def _wrapped(head: str, names: Sequence[str]) -> list[str]:
+    """Names after a head, on as many lines as they need."""
+    text = ", ".join(names) or "none"
+    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
 
 
 def _text_of_coupled(coupled: Coupled, *, color: bool, quiet: bool) -> str:
@@ -141,6 +145,6 @@ def _text_of_coupled(coupled: Coupled, *, color: bool, quiet: bool) -> str:
     headline = "✗ not separable: logs are judged with --scope run"
     lines = [f"\x1b[31m{headline}\x1b[0m" if color else headline]
     if not quiet:
-        told = TlaError(f"this couples two keys: {coupled.message}", coupled.span, hint=coupled.hint)
+        told = TlaError(coupled.message, coupled.span, hint=coupled.hint)
         lines += ["", *map(plain, str(told).split("\n"))]
     return "\n".join(lines) + "\n"
