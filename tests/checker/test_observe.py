@@ -209,6 +209,7 @@ def test_a_delta_out_of_place_is_refused_with_its_event(
     make_spec: Callable[..., Spec], event: Event, where: str
 ) -> None:
     event.source = Source("a.log", 3)
-    with pytest.raises(TlaError, match=f"event 1, Add: {where}: #delta stands") as caught:
-        check(make_spec(COUNTER), [event])
+    diverging = Event(action="Add", params={"k": 9})
+    with pytest.raises(TlaError, match=f"event 3, Add: {where}: #delta stands") as caught:
+        check(make_spec(COUNTER), [diverging, Event(action="Add"), event])
     assert (caught.value.file, caught.value.line) == ("a.log", 3)

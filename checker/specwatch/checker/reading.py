@@ -44,9 +44,8 @@ class Reading:
 def read_event(spec: Spec, event: Event, number: int) -> Reading:
     """Finds what an event means.
 
-    :raises EventError: an action that Next lacks, a parameter that the action lacks, or a delta out of place.
+    :raises EventError: an action that Next lacks, or a parameter that the action lacks.
     """
-    _refuse_misplaced(event, number)
     actions = [action for name in (event.action, *event.alternatives) for action in _named(spec, name, event, number)]
     by_params: dict[tuple[tuple[str, str], ...], list[Action]] = {}
     for action in actions:
@@ -145,7 +144,7 @@ def observed(spec: Spec, seen: dict[str, Json], state: State, before: State | No
     return all(name in values and matches(part, values[name], before=known.get(name)) for name, part in seen.items())
 
 
-def _refuse_misplaced(event: Event, number: int) -> None:
+def refuse_misplaced(event: Event, number: int) -> None:
     """Refuses deltas that stand where none can be.
 
     :raises EventError: in what was observed before the step, in a parameter, or inside a whole value.

@@ -29,7 +29,7 @@ from .bounds import BoundReached, Bounds
 from .observe import matches
 from .order import Cut, Ordered, Window, ordered
 from .paths import Break, Filled, Inserted, Key, Node, Outcome, Rules, Way
-from .reading import Reading, chosen, event_fields, known_names, read_event, taken
+from .reading import Reading, chosen, event_fields, known_names, read_event, refuse_misplaced, taken
 from .spec import Spec, State, Successor
 from .timed import Marks, Span, Timing, dominates
 from .tla.errors import TlaEvaluationError
@@ -98,6 +98,7 @@ class Replay:
         """Refuses what the spec lacks before anything is replayed, be it after the step that decides."""
         known: set[tuple[str, ...]] = set()
         for number, event in enumerate(events, 1):
+            refuse_misplaced(event, number)
             form = (event.action, *event.alternatives, "", *event.params, "", *event.expect)
             if form not in known:
                 read_event(self.spec, event, number)
