@@ -351,3 +351,31 @@ def test_a_record_that_no_rule_speaks_of_tells_when_its_log_begins(write: Write)
     lines = [{"event": "hello"}, {"event": "banner", "ts": 3}, {"event": "step", "id": 1, "ts": 4}]
     [behaviour] = collect([write("a.log", *lines)], parse_binding(NUMBERED)).behaviours
     assert behaviour.began == 3 * SECOND
+
+
+# What is no loss
+
+
+def test_records_that_no_rule_speaks_of_lose_nothing_and_the_first_three_are_shown(write: Write) -> None:
+    step = {"event": "step", "id": 1, "ts": 1}
+    path = write("a.log", *({"event": f"other {n}"} for n in range(5)), step)
+    collected = collect([path], parse_binding(NUMBERED))
+    assert (collected.ledger.unmatched, losses(collected)) == (5, [])
+    assert collected.ledger.unmatched_examples == [f'{path}:{n}: {{"event":"other {n - 1}"}}' for n in (1, 2, 3)]
+
+
+def test_a_traceback_belongs_to_the_line_before(write: Write) -> None:
+    traceback = ["Traceback (most recent call last):", '  File "a.py", line 1, in f', "ValueError: no"]
+    collected = collect([write("a.jsonl", e("A"), *traceback, e("B"))])
+    assert (actions(collected), losses(collected)) == (["A", "B"], [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"params": {}}', '{"action": ""}', '{"action": 3}', '{"action": "A", "seq": -1}', '{"action": "A", "part": -1}'],
+)
+def test_a_native_line_that_says_no_action_is_a_loss_among_good_ones(write: Write, line: str) -> None:
+    collected = collect([write("a.jsonl", e("A"), line, e("B"))])
+    assert [(loss.reason, loss.settled, loss.after, loss.before) for loss in losses(collected)] == [
+        ("unparsed", 1, 0, 1)
+    ]

@@ -156,6 +156,12 @@ def test_a_fault_that_did_not_end_an_emitter_leaves_its_tail_where_it_is(tmp_pat
     ]
 
 
+def test_each_life_under_one_name_has_a_tail(tmp_path: Path) -> None:
+    log = [{**event("Pickup", key), "time": time, "seq": None} for key, time in [("a", 1), ("b", 20), ("c", 40)]]
+    kills = [{**kill(time=time), "seq": None} for time in (30, 10, 50)]
+    assert [(loss.after, loss.before) for loss in losses(tmp_path, *log, *kills)] == [(0, 1), (1, 2), (2, None)]
+
+
 def test_that_nothing_more_was_received_is_an_assumption(tmp_path: Path) -> None:
     log = tmp_path / "events.jsonl"
     log.write_text("".join(json.dumps({"emitter": "w", "seq": n, **line}) + "\n" for n, line in enumerate([START], 1)))

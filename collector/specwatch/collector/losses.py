@@ -246,14 +246,16 @@ class Losses:
                 if life in lives:
                     own.setdefault(life, []).append(index)
             for life, steps in sorted(own.items(), key=lambda pair: str(pair[0])):
-                killed = kills.get(life)
-                if killed is None or not any(self.is_later(index, killed + self.skew) for index in steps):
-                    self.tail(run, life, steps, "was killed" if life in kills else "ended without EmitterStop")
-                elif any(self.events[index].seq is None for index in steps):
-                    self.tail_within(run, life, steps, killed)
-                elif life in open_:
-                    # Its numbers go on after the fault, which did not end it; something else did.
-                    self.tail(run, life, steps, "ended without EmitterStop")
+                for killed in sorted(kills.get(life, ())):
+                    if not any(self.is_later(index, killed + self.skew) for index in steps):
+                        self.tail(run, life, steps, "was killed")
+                        break
+                    if any(self.events[index].seq is None for index in steps):
+                        self.tail_within(run, life, steps, killed)
+                    # Where its numbers go on the fault did not end it.
+                else:
+                    if life in open_:
+                        self.tail(run, life, steps, "ended without EmitterStop")
 
     def stopped(self) -> dict[Life, bool]:
         """The lives that told of their start or their stop, and whether the last that they told is the stop."""
@@ -265,10 +267,10 @@ class Losses:
                 told[life] = max(one, told.get(life, one))
         return {life: at_end for life, (_, _, at_end) in told.items()}
 
-    def kills(self, stopped: set[Life]) -> dict[Life, int | None]:
-        """The lives that a fault ended, and when: the latest of an emitter's that had begun by then."""
+    def kills(self, stopped: set[Life]) -> dict[Life, set[int]]:
+        """The lives that faults ended, and when: the latest of an emitter's that had begun by then."""
         named = [
-            (event.params.get("emitter"), event.time)
+            (event.params.get("emitter"), _NEVER if event.time is None else event.time)
             for event in self.events
             if event.lane == "fault" and KILLS.search(event.action)
         ]
@@ -279,16 +281,16 @@ class Losses:
                 life = self.numbering.life(index)
                 time = self.time(index)
                 begun[life] = min(begun.get(life, _NEVER), 0 if time is None else time)
-        kills: dict[Life, int | None] = {}
+        kills: dict[Life, set[int]] = {}
         for emitter, time in named:
             lives = [
                 life
                 for life, begin in sorted(begun.items(), key=str)
-                if life[0] == emitter and (time is None or begin <= time + self.skew)
+                if life[0] == emitter and begin <= time + self.skew
             ]
             latest = max(lives, key=begun.__getitem__, default=None)
             if latest is not None and latest not in stopped:
-                kills[latest] = time
+                kills.setdefault(latest, set()).add(time)
         return kills
 
     def tail(self, run: str | None, life: Life, steps: list[int], how: str) -> None:
