@@ -234,6 +234,6 @@ def test_what_is_called_coupling_is(make_spec: MakeSpec, old: str, new: str, why
         action = next(action for action in spec.actions if action.label == effect.action.label)
         effects.append(Effect(action, effect.reads | {"on"}, effect.changes | ({"on"} if "Switch" in new else set())))
     claimed: Separable = dataclasses.replace(proof, effects=tuple(effects))
-    states = [*drawn_states(spec, KINDS, proof.keyed, Random(3), 60), *spec.initial_states()]
+    states = [*drawn_states(spec, KINDS, proof.keyed, Random(3), 30), *spec.initial_states()]
     with pytest.raises((AssertionError, TlaEvaluationError)):
         Product(spec, claimed).check(states)

@@ -36,10 +36,26 @@ def drawn(make_spec: MakeSpec, seed: object, number: int, wild: float) -> Iterat
 
 
 @pytest.mark.parametrize("wild", [0.0, 0.02, 0.05])
-@pytest.mark.parametrize("seed", range(2))
-def test_what_is_called_separable_is_the_product_of_its_keys(make_spec: MakeSpec, seed: int, wild: float) -> None:
+def test_what_is_called_separable_is_the_product_of_its_keys(make_spec: MakeSpec, wild: float) -> None:
+    proven, refused = prove_and_look(make_spec, "", 25, wild)
+    # What is written to be separable is proven; else this would be about nothing.
+    assert proven >= 3
+    assert bool(refused) == bool(wild)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("wild", [0.0, 0.01, 0.02, 0.03, 0.05])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_called_separable_is_the_product_of_its_keys_every_night(
+    make_spec: MakeSpec, seed: int, wild: float
+) -> None:
+    assert prove_and_look(make_spec, seed, 300, wild) != (0, 0)
+
+
+def prove_and_look(make_spec: MakeSpec, seed: object, number: int, wild: float) -> tuple[int, int]:
+    """How many random specs are proven to be separable, and are; and how many are not proven."""
     proven = refused = 0
-    for draw, spec in drawn(make_spec, seed, 20, wild):
+    for draw, spec in drawn(make_spec, seed, number, wild):
         try:
             proof = separable(spec, "t", run_level=True)
         except Coupled:
@@ -51,9 +67,7 @@ def test_what_is_called_separable_is_the_product_of_its_keys(make_spec: MakeSpec
         except TlaEvaluationError:
             continue  # a wild one reads what has no value yet
         proven += 1
-    assert proven >= (20, 5, 1)[round(wild * 40)]
-    # What is written to be separable is proven; else the test above would be about nothing.
-    assert bool(refused) == bool(wild)
+    return proven, refused
 
 
 # --- logs -------------------------------------------------------------------------------------------------------------
@@ -149,8 +163,21 @@ def test_a_log_is_judged_as_its_keys_are(make_spec: MakeSpec, seed: int, wild: f
     """Events of one key, with the run-level ones, get one verdict from the spec and from the spec with that key alone;
     and all events get the worst of these, where it comes first.
     """
+    words = judge_logs(make_spec, seed, 8 if not wild else 5, wild)
+    assert {"conforms", "diverges", "violates"} <= words or wild
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("wild", [0.0, 0.015, 0.03])
+def test_a_log_is_judged_as_its_keys_are_every_night(make_spec: MakeSpec, seed: int, wild: float) -> None:
+    assert judge_logs(make_spec, f"night {seed}", 200, wild) >= {"conforms", "diverges", "violates"}
+
+
+def judge_logs(make_spec: MakeSpec, seed: object, number: int, wild: float) -> set[str]:
+    """The words of the verdicts that random specs give on random logs, which are those of the keys."""
     words = set()
-    for draw, spec in drawn(make_spec, f"log {seed}", 10 if not wild else 6, wild):
+    for draw, spec in drawn(make_spec, f"log {seed}", number, wild):
         try:
             proof = separable(spec, "t", run_level=True)
         except Coupled:
@@ -169,7 +196,7 @@ def test_a_log_is_judged_as_its_keys_are(make_spec: MakeSpec, seed: int, wild: f
                 words.add(compare(product, events, hidden))
             except TlaEvaluationError:
                 assert wild
-    assert {"conforms", "diverges", "violates"} <= words or wild
+    return words
 
 
 def compare(product: Product, events: list[Event], hidden: list[str]) -> str:
