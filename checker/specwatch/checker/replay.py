@@ -26,11 +26,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .behaviour import Behaviour, Event
 from .bounds import BoundReached, Bounds
+from .independence import Independence
 from .observe import matches
 from .order import Cut, Ordered, Window, ordered
 from .paths import Break, Filled, Inserted, Key, Node, Outcome, Rules, Way
 from .reading import Reading, chosen, event_fields, known_names, read_event, refuse_misplaced, taken
-from .spec import Spec, State, Successor
+from .spec import Action, Spec, State, Successor
 from .timed import Marks, Span, Timing, dominates
 from .tla.errors import TlaEvaluationError
 
@@ -85,7 +86,7 @@ class Replay:
             for action in spec.named(name)
         }
         off = rules.everywhere or rules.hidden_max is not None or rules.keep_constraints or rules.timed or self.when
-        self.independence = None
+        self.independence: Independence | None = None
         if rules.hidden and not (off or self.windows or self.step_properties):
             self.independence = None
         self._readings: dict[tuple[int, int], Reading] = {}
@@ -238,6 +239,8 @@ class Replay:
         if not self.rules.hidden and not windows:
             return best.values()
         matters = self.independence.relevant(nexts) if self.independence is not None else None
+        if matters is not None and not matters.actions:
+            return best.values()
         depths = dict.fromkeys(best, 0)
         layer = group
         while layer:
@@ -245,10 +248,11 @@ class Replay:
             for node in layer:
                 depth = depths[node.key]
                 if self.rules.hidden_max is None or depth < self.rules.hidden_max:
-                    steps = self.spec.successors(node.state, self.rules.hidden)
+                    if matters is None:
+                        steps = self.spec.successors(node.state, self.rules.hidden)
+                    else:
+                        steps = matters.steps(self.spec, node.state)
                     for successor in self.guarded(node.state, steps, level, None):
-                        if matters is not None and not matters(successor):
-                            continue
                         if self.when and not self.allowed(successor, node.state, nexts):
                             continue
                         self.bounds.check(len(best) + len(found))
@@ -426,6 +430,14 @@ class Replay:
             raise TlaEvaluationError(
                 f"{error.message}, in {what}{source}", error.span, hint=error.hint, values=error.values
             ) from None
+
+
+def _independence(spec: Spec, hidden: frozenset[Action]) -> Independence:
+    """What matters before which events: found out once for all replays of a spec."""
+    known = spec.kept.get(hidden)
+    if not isinstance(known, Independence):
+        known = spec.kept[hidden] = Independence(spec, hidden)
+    return known
 
 
 def _undominated(nodes: Iterable[Node]) -> list[Node]:

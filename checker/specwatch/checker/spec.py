@@ -8,10 +8,10 @@ from __future__ import annotations
 import copy
 import difflib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from .actions import Action, split
 from .behaviour import Json
@@ -93,6 +93,8 @@ class Spec:
         self.next: tree.Expression = self._next.tree
         self.next_name = next_.name if isinstance(next_, tree.Name) else "Next"
         self.actions: tuple[Action, ...] = self._next.actions
+        self.kept: dict[Hashable, Any] = {}
+        """What others found out about this spec with these constants, and would have to find out again."""
         self.unchecked: list[str] = []
         self.invariants: list[Invariant] = [self._invariant(named) for named in config.invariants]
         self.step_properties: list[StepProperty] = []
@@ -109,6 +111,7 @@ class Spec:
         other = copy.copy(self)
         replaced = {name: target for name, target in self.evaluator.replaced.items() if name not in constants}
         other.evaluator = Evaluator(self.program, {**self.evaluator.constants, **constants}, replaced)
+        other.kept = {}
         return other
 
     # --- the three functions --------------------------------------------------------------------------------------
