@@ -29,9 +29,6 @@ Filling = tuple[tuple[Label, ...], ...]
 Span = tuple[float, float]
 """The earliest and the latest time."""
 
-LONGEST_TAIL = 3
-"""A tail may be of any length; the models are small enough for a few steps to show all that may come of it."""
-
 
 @dataclass(frozen=True)
 class Timed:
@@ -70,6 +67,8 @@ class Missing:
     actions: frozenset[str] | None = None
     param: str | None = None
     keys: tuple[Value, ...] | None = None
+    tail: int = 3
+    """A tail may be of any length; the models are small enough for a few steps to show nearly all that comes of it."""
 
     def may_be(self, model: Model, action: str, params: Params, before: State, after: State) -> bool:
         if self.event is not None:
@@ -82,7 +81,7 @@ class Missing:
     def longest(self) -> int:
         if self.event is not None:
             return 1
-        return LONGEST_TAIL if self.count is None else self.count
+        return self.tail if self.count is None else self.count
 
 
 class Ruling(NamedTuple):
@@ -322,7 +321,8 @@ class Walk:
                 told = {"action": action, "params": params}
                 loss = self.missing[place]
                 if loss.may_be(self.model, action, params, here.state, after) and self.allowed(here, told):
-                    filled = (*here.filling[place], label)
+                    # Of what was in flight only whether it happened is open: all else that it says is known.
+                    filled = (*here.filling[place], label if loss.event is None else (action, ()))
                     filling = (*here.filling[:place], filled, *here.filling[place + 1 :])
                     self.ends.end(here.done.bit_count(), after, broken, used, filling)
                     rest = here._replace(filling=filling, gap=0, state=after, broken=broken, pending=frozenset())
@@ -400,7 +400,8 @@ def judge_rules(
     needs: Sequence[int] | None = None,
 ) -> Ruling:
     """One behaviour, from Init or from the given states."""
-    if any(not speaks_of(model, dict(event)) for event in events):
+    known = [*events, *(loss.event for loss in missing if loss.event is not None)]
+    if any(not speaks_of(model, dict(event)) for event in known):
         return REFUSED
     if not events:
         return VACUOUS
@@ -412,12 +413,12 @@ def judge_rules(
 
 
 def reachable(model: Model) -> set[State]:
-    """Every state of the model, broken or not."""
-    seen = set(model.initial)
+    """Every state to which a way leads on which nothing broke."""
+    seen = {state for state in model.initial if not model.broken(state)}
     queue = deque(seen)
     while queue:
         for _, _, after in steps_of(model, queue.popleft()):
-            if after not in seen:
+            if after not in seen and not model.broken(after):
                 seen.add(after)
                 queue.append(after)
     return seen
@@ -443,13 +444,20 @@ def judge_midway(
 
 
 def could_be_open(
-    events: Sequence[Mapping[str, Json]], began: int | None, within: int | None, opening: str = "Publish"
+    events: Sequence[Mapping[str, Json]],
+    began: int | None,
+    within: int | None,
+    needs: Sequence[int],
+    opening: str = "Publish",
 ) -> bool:
-    """Whether a key may have been under way when its log begins."""
-    if not events or events[0]["action"] == opening:
+    """Whether a key may have been under way when its log begins: unless what comes first is its opening, or is late."""
+    first = [event for event, before in zip(events, needs, strict=True) if not before]
+    if all(event["action"] == opening for event in first):
         return False
-    first = events[0].get("time")
-    return within is None or began is None or first is None or first - began <= within
+    times = [event.get("time") for event in first]
+    if within is None or began is None:
+        return True
+    return any(time is None or time - began <= within for time in times)
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class Judge:
         self.keys: Keys | None = None
         if options.scope == "key":
             assert self.separable is not None  # else it was refused
-            self.keys = Keys(spec, self.separable, self.rules.hidden)
+            self.keys = Keys(spec, self.separable, self.rules)
         self.at_end = [spec.predicate(name) for name in options.at_end] if options.at_end else []
         self._others: dict[Rules, Answers] = {}
         self.findings: list[Finding] = []
@@ -97,6 +97,15 @@ class Judge:
             terminal=frozenset(options.terminal),
         )
 
+    def _told_apart(self) -> Separable:
+        proof = separable(self.spec, self.options.key, run_level=True, constraints=self.options.keep_constraints)
+        if self.options.start == "state" and proof.shared:
+            raise TlaConfigError(
+                f"scope key: with start = state, keys that share {min(proof.shared)} could begin with another one each",
+                hint="say --scope run, or start = midway",
+            )
+        return proof
+
     def _separable(self) -> Separable | None:
         """How the spec falls apart by key, if it does.
 
@@ -104,7 +113,7 @@ class Judge:
         """
         scope_key = self.options.scope == "key"
         try:
-            return separable(self.spec, self.options.key, run_level=True) if scope_key else separable(self.spec)
+            return self._told_apart() if scope_key else separable(self.spec)
         except Coupled as coupled:
             if scope_key:
                 raise TlaConfigError(
@@ -161,12 +170,12 @@ class Judge:
     def by_key(self, behaviour: Behaviour) -> list[Word]:
         """The words of a run's keys; of the run-level part too, if that fails or is all."""
         assert self.keys is not None  # that is the scope
-        common, parts = self.keys.split(behaviour)
+        common, values, parts = self.keys.split(behaviour)
         failed = False
         words: list[Word] = []
         if common is not None:
             self.keys.refuse_choices(common)
-            answers = Answers(self.keys.without_keys(), self.rules, self.bounds, self.options, None)
+            answers = Answers(self.keys.of_unseen(values), self.rules, self.bounds, self.options, None)
             answer = answers.of(common)
             self.count(common, answer, answers)
             failed = answer.word != "conforms"
@@ -240,8 +249,13 @@ class Judge:
             return None
         ends = set(self.options.terminal)
         last: dict[str, Event] = {}
-        for event in behaviour.events:
-            last[str(event.key)] = event
+        if self.keys is None:
+            for event in behaviour.events:
+                last[str(event.key)] = event
+        else:
+            # What is common to all keys has no end of its own.
+            own = [event for event in behaviour.events if self.keys.is_keyed(event)]
+            last = {str(behaviour.key): own[-1]} if own else {}
         open_ = [key for key, event in last.items() if event.action not in ends]
         if not open_:
             return None

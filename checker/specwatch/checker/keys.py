@@ -7,15 +7,18 @@ the spec is separable (:mod:`.slicing`) and every event speaks of one key, or of
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from .behaviour import Behaviour, Event, Json
-from .reading import EventError, read_event, taken
+from .observe import candidates
+from .paths import Rules
+from .reading import EventError, known_names, read_event, taken
 from .slicing import Coupled, Separable, read_for_key
 from .spec import Action, Spec, State
 from .tla.errors import TlaConfigError
+from .tla.values import elements, is_finite
 
 
 class Keys:
@@ -25,14 +28,28 @@ class Keys:
         themselves by different histories.
     """
 
-    def __init__(self, spec: Spec, separable: Separable, hidden: frozenset[Action]) -> None:
+    def __init__(self, spec: Spec, separable: Separable, rules: Rules) -> None:
         self.spec = spec
         self.separable = separable
-        self.hidden = hidden
+        self.hidden = rules.hidden
         self._forms: dict[tuple[str, ...], str | None] = {}
         self._observed: set[str] = set()
-        """The run-level variables that keyed events observed."""
+        """The run-level variables that keyed events, and guards of keyed hidden actions, read."""
+        for name, text in rules.when:
+            for action in spec.named(name):
+                self._read_guard(name, text, action)
         self.refuse_hidden()
+
+    def _read_guard(self, name: str, text: str, action: Action) -> None:
+        where = f"hidden.{name}.when"
+        guard = self.spec.predicates.parse(text, known_names([action]), where)
+        key = [one for one in known_names([action]) if action.parameter(one) == self.separable.key]
+        try:
+            self._observed |= read_for_key(self.spec, self.separable, guard.expression, key)
+        except Coupled as coupled:
+            raise TlaConfigError(
+                f"scope key: {where} speaks of other keys than its own: {coupled.message}", hint="say --scope run"
+            ) from None
 
     def refuse_hidden(self) -> None:
         for action in sorted(self.choices() & self.hidden, key=lambda action: action.label):
@@ -47,14 +64,16 @@ class Keys:
         """The run-level actions by which keys may come to see another state."""
         return self.separable.choices_for(self._observed)
 
-    def split(self, behaviour: Behaviour) -> tuple[Behaviour | None, Iterator[Behaviour]]:
-        """The run-level events alone, if there are any, and the keys' behaviours in the order of their first events.
+    def split(self, behaviour: Behaviour) -> tuple[Behaviour | None, list[Json], Iterator[Behaviour]]:
+        """The run-level events alone, if there are any; the keys as the spec knows them, and their behaviours, in the
+        order of their first events.
 
         :raises EventError: an event that speaks of no key where its action has one, or of several.
         """
         places: dict[Json, list[int]] = {}
         shared: list[int] = []
         names: dict[Json, Json] = {}
+        values: list[Json] = []
         for place, event in enumerate(behaviour.events):
             param = self._param(event, place + 1)
             self._refuse_expectations(event, param, place + 1)
@@ -69,6 +88,7 @@ class Keys:
             if known is None:
                 places[key] = [place]
                 names[key] = value if event.key is None else event.key
+                values.append(value)
             else:
                 known.append(place)
         self.refuse_hidden()
@@ -78,7 +98,7 @@ class Keys:
             for key, own in places.items():
                 yield self._part(behaviour, sorted(own + shared) if shared else own, names[key])
 
-        return common, parts()
+        return common, values, parts()
 
     def is_keyed(self, event: Event) -> bool:
         """Whether an event is about one key, and not about the run."""
@@ -147,8 +167,17 @@ class Keys:
                 self._observed |= read
 
     def without_keys(self) -> Spec:
-        """The spec of the run-level part: with no key at all."""
+        """The spec with no key at all."""
         return self.spec.with_constants({self.separable.keys: frozenset()})
+
+    def of_unseen(self, seen: Iterable[Json]) -> Spec:
+        """The spec of the run-level part: with one key that has no events, for all those that have none; with no key
+        where every key has some.
+        """
+        keys = self.spec.evaluator.constants[self.separable.keys]
+        known = {value for key in seen for value in candidates(key, keys, self.spec.models)}
+        unseen = next((key for key in elements(keys) if key not in known), None) if is_finite(keys) else None
+        return self.spec.with_constants({self.separable.keys: frozenset() if unseen is None else frozenset({unseen})})
 
     def refuse_choices(self, common: Behaviour) -> None:
         """Refuses run-level events that leave open what they changed, where keys read it.

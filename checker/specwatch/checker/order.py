@@ -66,6 +66,8 @@ class Ordered:
     """How many time edges went against an emitter's order or a cause."""
     suspects: frozenset[str] = frozenset()
     """The lanes on the ends of these."""
+    circular: bool = False
+    """Whether causes and emitters' orders go round in a circle, so that some of it must be wrong."""
     windows: list[Window] = field(default_factory=list)
 
     def is_ready(self, cut: Cut, lane: int) -> bool:
@@ -298,6 +300,7 @@ class _Timing:
                     moved = True
             if not moved:
                 stuck = next(lane for lane, events in enumerate(self.lanes) if len(found[lane]) < len(events))
+                self.found.circular = True
                 own = needs[stuck][len(found[stuck])]
                 for other in [other for other, count in own.items() if len(found[other]) < count]:
                     del own[other]

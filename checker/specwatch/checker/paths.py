@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from .order import Cut
@@ -11,7 +12,7 @@ from .tla.values import Value
 from .verdict import Word
 
 NOTHING_BROKEN: frozenset[str] = frozenset()
-Key = tuple[Cut, State, frozenset[str], tuple[int, ...], bool, Marks]
+Key = tuple[Cut, State, frozenset[str], tuple[int, ...], bool, Marks, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +82,12 @@ class Node:
     spans: bool = False
     """Whether any step on the way was filled."""
     marks: Marks = ()
+    last: float = -math.inf
+    """When the last event was, where times bound hidden steps."""
 
     @property
     def key(self) -> Key:
-        return self.cut, self.state, self.broken, self.filled, self.spans, self.marks
+        return self.cut, self.state, self.broken, self.filled, self.spans, self.marks, self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,5 +134,7 @@ class Outcome:
     """The last level that was computed."""
     good_states: int = 0
     broken_states: int = 0
+    filled: bool = False
+    """With ``conforms``: whether every good path needs a filled step."""
     lost: bool = False
     """With ``conforms``: whether what is missing may have been such that only broken paths are left."""

@@ -21,6 +21,7 @@ stands. A good path is the answer of all fillings only where none of them leaves
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -147,6 +148,7 @@ class Replay:
             good_states=len({node.state for node in good}),
             broken_states=len({node.state for node in frontier if node.broken}),
             lost=lost,
+            filled=all(node.spans for node in good),
         )
 
     def _given_up(self, bound: BoundReached, frontier: list[Node]) -> str:
@@ -172,7 +174,7 @@ class Replay:
                 cut[step] += 1
             elif isinstance(step, Inserted):
                 here = (step.before - 1,) if self.total else tuple(cut)
-                yield step, self.between(here)
+                yield step, self.at(here)
 
     def start(self) -> list[Node]:
         cut = (0,) * len(self.lanes)
@@ -219,12 +221,12 @@ class Replay:
         return _undominated(following.values()) if self.timing is not None else list(following.values())
 
     def nexts(self, cut: Cut) -> list[list[tuple[int, Reading]]]:
-        """The events that may come next, with their lanes: together, or apart where a guard over the next event makes
-        each of them a closure of its own.
+        """The events that may come next, with their lanes: together, or apart where a guard over the next event, or its
+        time, makes each of them a closure of its own.
         """
         lanes = range(len(self.lanes))
         ready = [(lane, reading) for lane in lanes if (reading := self.reading(cut, lane)) is not None]
-        return [[one] for one in ready] if self.when else [ready]
+        return [[one] for one in ready] if self.when or self.timing is not None else [ready]
 
     def closure(self, group: list[Node], level: int, nexts: list[Reading]) -> Iterable[Node]:
         """The nodes of one cut with all that hidden and filled steps reach from them before event ``level``, which is
@@ -256,7 +258,7 @@ class Replay:
                         if self.when and not self.allowed(successor, node.state, nexts):
                             continue
                         self.bounds.check(len(best) + len(found))
-                        reached = self.hidden(node, successor, level)
+                        reached = self.hidden(node, successor, level, nexts)
                         if reached is None:
                             continue
                         known = found.get(reached.key) or best.get(reached.key)
@@ -266,7 +268,7 @@ class Replay:
                         elif reached.hidden == known.hidden and known.key in best and reached.key not in found:
                             # As few hidden steps, and later: nearer to what needs them, which reads better.
                             best[reached.key] = reached
-                for reached in self.fill(node, windows, level):
+                for reached in self.fill(node, windows, level, nexts):
                     self.bounds.check(len(best) + len(found))
                     known = found.get(reached.key) or best.get(reached.key)
                     if known is None or reached.hidden < known.hidden or depths[reached.key] > 0:
@@ -287,18 +289,19 @@ class Replay:
             self.spec, state, bound=chosen(successor), fields=event_fields(reading.event), event=reading.event
         )
 
-    def hidden(self, node: Node, successor: Successor, level: int) -> Node | None:
+    def hidden(self, node: Node, successor: Successor, level: int, nexts: list[Reading]) -> Node | None:
         """The node that a hidden step leads to; None where its bounds of time forbid it."""
         marks = node.marks
         if self.timing is not None:
-            span = self.timing.span(marks, successor.action, successor.params, self.between(node.cut))
+            between = self.between(node, nexts)
+            span = self.timing.span(marks, successor.action, successor.params, between)
             if span is None:
                 return None
             marks = self.timing.after(marks, successor.action, successor.params, span)
         way = Way(node.way, Inserted(level, successor.action, successor.params))
         return self.reached(node, successor, level, node.cut, way, hidden=True, marks=marks)
 
-    def fill(self, node: Node, windows: list[int], level: int) -> Iterator[Node]:
+    def fill(self, node: Node, windows: list[int], level: int, nexts: list[Reading]) -> Iterator[Node]:
         """The nodes to which a lost record may have led."""
         for number in windows:
             window = self.windows[number]
@@ -310,7 +313,8 @@ class Replay:
                     continue
                 marks = node.marks
                 if self.timing is not None:
-                    marks = self.timing.after(marks, successor.action, successor.params, self.between(node.cut))
+                    between = self.between(node, nexts)
+                    marks = self.timing.after(marks, successor.action, successor.params, between)
                 way = Way(node.way, Filled(level, successor.action, successor.params, number))
                 filled = (*used[:number], used[number] + (window.loss.count is not None), *used[number + 1 :])
                 reached = self.reached(node, successor, level, node.cut, way, hidden=False, marks=marks, lost=True)
@@ -331,9 +335,14 @@ class Replay:
         key = dict(successor.params).get(self.rules.key)
         return key is None or any(matches(one, key) for one in keys)
 
-    def between(self, cut: Cut) -> Span:
-        """When a step at a cut may be that no event tells of: between its neighbours, each widened by the skew."""
-        earliest, latest = -float("inf"), float("inf")
+    def between(self, node: Node, nexts: list[Reading]) -> Span:
+        """When a step may be that no event tells of: between its neighbours, each widened by the skew."""
+        ends = [_span(reading.event)[1] for reading in nexts]
+        return node.last - self.rules.skew, min(ends, default=math.inf) + self.rules.skew
+
+    def at(self, cut: Cut) -> Span:
+        """When a step at a cut may be: after what each lane told last, before what it tells next."""
+        earliest, latest = -math.inf, math.inf
         for lane, done in zip(self.lanes, cut, strict=True):
             before = lane[done - 1].time if done else None
             if before is not None:
@@ -349,12 +358,11 @@ class Replay:
         cut = (*node.cut[:lane], node.cut[lane] + 1, *node.cut[lane + 1 :])
         marks = node.marks
         if self.timing is not None:
-            span = (-float("inf"), float("inf"))
-            if event.time is not None:
-                span = (event.time, event.time if event.until is None else event.until)
-            marks = self.timing.after(marks, successor.action, successor.params, span)
+            marks = self.timing.after(marks, successor.action, successor.params, _span(event))
         way = node.way if self.total else Way(node.way, lane)
         reached = self.reached(node, successor, level, cut, way, hidden=False, marks=marks)
+        if self.timing is not None:
+            reached.last = _span(event)[0]
         if node.filled:
             # A window that has closed is forgotten, and paths that differ in it alone are one again.
             filled = tuple(
@@ -383,7 +391,18 @@ class Replay:
         first = node.first_break
         if first is None and broken:
             first = Break(level, successor.action if hidden or lost else None, broken, node.state, state)
-        return Node(cut, state, node.broken | broken, node.hidden + hidden, way, first, node.filled, node.spans, marks)
+        return Node(
+            cut,
+            state,
+            node.broken | broken,
+            node.hidden + hidden,
+            way,
+            first,
+            node.filled,
+            node.spans,
+            marks,
+            node.last,
+        )
 
     def may_break(self, frontier: list[Node]) -> bool:
         """At the last level: whether some filling leaves broken paths alone, as far as can be told.
@@ -403,7 +422,7 @@ class Replay:
         # What was lost may have come after the last event, too; hidden steps only before it.
         level = self.size + 1
         for node in self.closure([node for node in frontier if not node.broken], level, []):
-            if any(reached.broken for reached in self.fill(node, windows, level)):
+            if any(reached.broken for reached in self.fill(node, windows, level, [])):
                 return True
         return False
 
@@ -446,7 +465,7 @@ def _undominated(nodes: Iterable[Node]) -> list[Node]:
     """
     groups: dict[tuple[object, ...], list[Node]] = defaultdict(list)
     for node in nodes:
-        groups[node.key[:-1]].append(node)
+        groups[(*node.key[:-2], node.last)].append(node)
     kept: list[Node] = []
     for group in groups.values():
         best: list[Node] = []
@@ -455,6 +474,13 @@ def _undominated(nodes: Iterable[Node]) -> list[Node]:
                 best.append(node)
         kept.extend(best)
     return kept
+
+
+def _span(event: Event) -> Span:
+    """When an event was, as far as is known."""
+    if event.time is None:
+        return -math.inf, math.inf
+    return event.time, event.time if event.until is None else event.until
 
 
 def _fewest(nodes: Iterable[Node]) -> int:

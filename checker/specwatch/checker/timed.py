@@ -62,14 +62,17 @@ class Timing:
     def span(self, marks: Marks, action: Action, params: Params, between: Span) -> Span | None:
         """When a hidden step may be that lies ``between`` two times; None where its bounds forbid it."""
         earliest, latest = between
+        bounded = False
         for kind, bound in enumerate(self.bounds):
             if action in bound.action:
+                bounded = True
                 values = _values(bound.shared, params)
                 mark = next((mark for mark in marks if mark.kind == kind and mark.values == values), None)
                 if mark is not None:
                     earliest = max(earliest, mark.earliest + bound.min)
                     latest = min(latest, mark.latest + bound.max)
-        return (earliest, latest) if earliest <= latest else None
+        # Neighbours whose times are the wrong way round leave no time for a step that is bounded; others need none.
+        return None if bounded and earliest > latest else (earliest, latest)
 
     def after(self, marks: Marks, action: Action, params: Params, span: Span) -> Marks:
         """The marks after a step that was within ``span``."""
