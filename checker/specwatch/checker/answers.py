@@ -20,11 +20,14 @@ from .paths import Inserted, Node, Outcome, Rules, Way
 from .replay import Replay
 from .required import Required
 from .slicing import Separable
-from .spec import Spec
+from .spec import Spec, State
 from .starts import Starts
 from .tables import KeyOutcome, KeyReplay, added, last_events, negative
 from .tla.values import Value
 from .verdict import Word
+
+MOST_TOLD_APART = 5_000
+"""So many states are held to tell fillings apart; beyond, what they may have broken stays undecided."""
 
 
 class Answer(msgspec.Struct):
@@ -189,12 +192,23 @@ class Answers:
     def run(self, spec: Spec, key: Value | None, behaviour: Behaviour, order: Ordered) -> Answer:
         if self.options.start == "state":
             return self.from_states(spec, key, behaviour, order)
-        replay = Replay(spec, behaviour, self.rules, self.bounds, order=order)
-        answer = answered(replay, replay.run())
+        answer = self.filled(spec, behaviour, order)
         failed = answer.word in ("violates", "diverges")
         if self.options.start == "midway" and failed and self.could_be_open(behaviour, order):
             return self.from_midway(spec, key, behaviour, order, answer)
         return answer
+
+    def filled(self, spec: Spec, behaviour: Behaviour, order: Ordered, starts: Sequence[State] | None = None) -> Answer:
+        """The answer of the replay: where broken paths need a filled step, of one that tells fillings apart."""
+        replay = Replay(spec, behaviour, self.rules, self.bounds, order=order, starts=starts)
+        outcome = replay.run()
+        if outcome.lost:
+            bounds = Bounds(MOST_TOLD_APART, self.bounds.timeout, self.bounds.max_memory, began=self.bounds.began)
+            exact = Replay(spec, behaviour, self.rules, bounds, order=order, starts=starts, exact=True)
+            found = exact.run()
+            if found.word == "conforms":
+                return answered(exact, found)
+        return answered(replay, outcome)
 
     def could_be_open(self, behaviour: Behaviour, order: Ordered) -> bool:
         """Whether a behaviour may have begun before its log."""
@@ -212,8 +226,7 @@ class Answers:
         hint = "open-at-start: it may have begun before the log; --start init for logs that are complete"
         if not starts.complete:
             return undecided(initial, hint)
-        replay = Replay(spec, behaviour, self.rules, self.bounds, order=order, starts=starts.states)
-        answer = answered(replay, replay.run())
+        answer = self.filled(spec, behaviour, order, starts.states)
         return undecided(initial, hint) if answer.word in ("conforms", "inconclusive") else answer
 
     def from_states(self, spec: Spec, key: Value | None, behaviour: Behaviour, order: Ordered) -> Answer:
@@ -221,8 +234,7 @@ class Answers:
         if not starts.states:
             why = "no event observed a state" if starts.unobserved else "no explored state is what was observed"
             return Answer("inconclusive", reason=f"open-at-start: {why}")
-        replay = Replay(spec, behaviour, self.rules, self.bounds, order=order, starts=starts.states)
-        answer = answered(replay, replay.run())
+        answer = self.filled(spec, behaviour, order, starts.states)
         if answer.word in ("violates", "diverges") and not starts.complete:
             return undecided(answer, "open-at-start: not all states that it may have begun in were explored")
         return answer

@@ -55,6 +55,8 @@ class Judge:
         self.bounds = Bounds(options.max_states, options.timeout, options.max_memory, began=options.began)
         self.coupled: Coupled | None = None
         self.separable = self._separable()
+        if self.options.scope == "key" and self.separable is not None:
+            self.rules = replace(self.rules, key=self.separable.key)
         self.answers = Answers(spec, self.rules, self.bounds, options, self.separable)
         self.keys: Keys | None = None
         if options.scope == "key":

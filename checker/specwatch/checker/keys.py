@@ -72,7 +72,7 @@ class Keys:
         """
         places: dict[Json, list[int]] = {}
         shared: list[int] = []
-        names: dict[Json, Json] = {}
+        names: dict[Json, tuple[Json, Json]] = {}
         values: list[Json] = []
         for place, event in enumerate(behaviour.events):
             param = self._param(event, place + 1)
@@ -87,16 +87,16 @@ class Keys:
             known = places.get(key)
             if known is None:
                 places[key] = [place]
-                names[key] = value if event.key is None else event.key
+                names[key] = (value if event.key is None else event.key), value
                 values.append(value)
             else:
                 known.append(place)
         self.refuse_hidden()
-        common = self._part(behaviour, shared, None) if shared else None
+        common = self._part(behaviour, shared, None, None) if shared else None
 
         def parts() -> Iterator[Behaviour]:
             for key, own in places.items():
-                yield self._part(behaviour, sorted(own + shared) if shared else own, names[key])
+                yield self._part(behaviour, sorted(own + shared) if shared else own, *names[key])
 
         return common, values, parts()
 
@@ -210,13 +210,15 @@ class Keys:
             states = following
 
     @staticmethod
-    def _part(behaviour: Behaviour, places: list[int], key: Json) -> Behaviour:
+    def _part(behaviour: Behaviour, places: list[int], key: Json, value: Json) -> Behaviour:
+        """One key's behaviour: the key as it was logged, and as the spec knows it."""
         losses = [
             msgspec.structs.replace(
                 loss,
                 settled=bisect_left(places, loss.settled),
                 after=bisect_right(places, loss.after) - 1,
                 before=None if loss.before is None else bisect_left(places, loss.before),
+                keys=None if loss.keys is None else [value],
             )
             for loss in behaviour.losses
             if loss.keys is None or key in loss.keys

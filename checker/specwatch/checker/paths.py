@@ -12,7 +12,10 @@ from .tla.values import Value
 from .verdict import Word
 
 NOTHING_BROKEN: frozenset[str] = frozenset()
-Key = tuple[Cut, State, frozenset[str], tuple[int, ...], bool, Marks, float]
+Filling = tuple[object, ...]
+"""What was filled of each window: how many steps, or which; empty where nothing was."""
+
+Key = tuple[Cut, State, frozenset[str], Filling, bool, Marks, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,8 @@ class Node:
     hidden: int = 0
     way: Way | None = None
     first_break: Break | None = None
-    filled: tuple[int, ...] = ()
-    """How many steps of each window were filled, where any was and the window is still open."""
+    filled: Filling = ()
+    """Of windows that are closed only where fillings are told apart."""
     spans: bool = False
     """Whether any step on the way was filled."""
     marks: Marks = ()

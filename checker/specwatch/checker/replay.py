@@ -25,16 +25,21 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from .behaviour import Behaviour, Event
+from .behaviour import Behaviour, Event, Json
 from .bounds import BoundReached, Bounds
 from .independence import Independence
 from .observe import matches
 from .order import Cut, Ordered, Window, ordered
-from .paths import Break, Filled, Inserted, Key, Node, Outcome, Rules, Way
+from .paths import Break, Filled, Filling, Inserted, Key, Node, Outcome, Rules, Way
 from .reading import Reading, chosen, event_fields, known_names, read_event, refuse_misplaced, taken
 from .spec import Action, Spec, State, Successor
 from .timed import Marks, Span, Timing, dominates
 from .tla.errors import TlaEvaluationError
+
+TOLD_APART = 3
+"""Fillings of so many steps are told apart. Longer ones are one, and a broken path among them decides nothing."""
+
+BEYOND: Filling = ("longer",)
 
 
 def replay(spec: Spec, behaviour: Behaviour, rules: Rules, bounds: Bounds) -> Outcome:
@@ -59,10 +64,12 @@ class Replay:
         numbers: list[int] | None = None,
         order: Ordered | None = None,
         starts: Sequence[State] | None = None,
+        exact: bool = False,
     ) -> None:
         """
         :param numbers: where the events are a part of a larger behaviour, their numbers there.
         :param order: the behaviour's, where it is known already.
+        :param exact: whether fillings are told apart, each with good and broken paths of its own.
         :param starts: the states that it may have begun in; None for those of Init.
         """
         self.spec = spec
@@ -71,6 +78,7 @@ class Replay:
         self.rules = rules
         self.bounds = bounds
         self.starts = starts
+        self.exact = exact
         spec.evaluator.watch = bounds.watch
         self.total = behaviour.order == "total"
         self.size = len(behaviour.events)
@@ -78,9 +86,10 @@ class Replay:
         self.order = order if order is not None else ordered(behaviour)
         self.lanes = self.order.lanes
         self.windows = self.order.windows
+        self.held = [self._held(window) for window in self.windows]
         self.step_properties = spec.step_properties
         self.timing = Timing(spec, rules.timed) if rules.timed else None
-        self.fillers = (frozenset(spec.actions) if rules.fillers is None else rules.fillers) - rules.hidden
+        self.fillers = frozenset(spec.actions) if rules.fillers is None else rules.fillers
         self.when = {
             action: spec.predicates.parse(text, known_names([action]), f"hidden.{name}.when")
             for name, text in rules.when
@@ -305,22 +314,43 @@ class Replay:
         """The nodes to which a lost record may have led."""
         for number in windows:
             window = self.windows[number]
-            used = node.filled or (0,) * len(self.windows)
-            if window.loss.count is not None and used[number] >= window.loss.count:
+            if not self.may_fill(node, number):
                 continue
             for successor in self.guarded(node.state, self.lost_steps(window, node.state), level, None):
-                if not self._may_be_about(window, successor):
+                if not self._may_be_about(number, successor):
                     continue
                 marks = node.marks
                 if self.timing is not None:
                     between = self.between(node, nexts)
                     marks = self.timing.after(marks, successor.action, successor.params, between)
                 way = Way(node.way, Filled(level, successor.action, successor.params, number))
-                filled = (*used[:number], used[number] + (window.loss.count is not None), *used[number + 1 :])
                 reached = self.reached(node, successor, level, node.cut, way, hidden=False, marks=marks, lost=True)
-                reached.filled = filled if any(filled) else ()
+                reached.filled = self.filled(node, number, successor)
                 reached.spans = True
                 yield reached
+
+    def may_fill(self, node: Node, number: int) -> bool:
+        """Whether another step of a window may be filled."""
+        count = self.windows[number].loss.count
+        if count is None or node.filled in ((), BEYOND):
+            return count != 0
+        used = node.filled[number]
+        return (len(used) if isinstance(used, tuple) else used if isinstance(used, int) else 0) < count
+
+    def filled(self, node: Node, number: int, successor: Successor) -> Filling:
+        """What was filled, after another step of a window: how many steps, or which where fillings are told apart."""
+        if not self.exact:
+            if self.windows[number].loss.count is None:
+                return node.filled
+            counts = [one if isinstance(one, int) else 0 for one in node.filled or (0,) * len(self.windows)]
+            counts[number] += 1
+            return tuple(counts)
+        if node.filled == BEYOND:
+            return BEYOND
+        label = (successor.action.label, successor.params if self.windows[number].loss.event is None else ())
+        steps = [one if isinstance(one, tuple) else () for one in node.filled or ((),) * len(self.windows)]
+        steps[number] = (*steps[number], label)
+        return tuple(steps) if sum(map(len, steps)) <= TOLD_APART else BEYOND
 
     def lost_steps(self, window: Window, state: State) -> Iterator[Successor]:
         event = window.loss.event
@@ -328,12 +358,19 @@ class Replay:
             return taken(self.spec, read_event(self.spec, event, 0), state)
         return self.spec.successors(state, self.fillers)
 
-    def _may_be_about(self, window: Window, successor: Successor) -> bool:
+    def _held(self, window: Window) -> list[Json] | None:
+        """The keys that what is missing was about, as the spec knows them: an id may have been interned."""
         keys = window.loss.keys
+        if keys is None or self.rules.key is None:
+            return None
+        return [*keys, *(event.params.get(self.rules.key) for event in self.behaviour.events if event.key in keys)]
+
+    def _may_be_about(self, number: int, successor: Successor) -> bool:
+        keys = self.held[number]
         if keys is None or self.rules.key is None:
             return True
         key = dict(successor.params).get(self.rules.key)
-        return key is None or any(matches(one, key) for one in keys)
+        return key is not None and any(matches(one, key) for one in keys)
 
     def between(self, node: Node, nexts: list[Reading]) -> Span:
         """When a step may be that no event tells of: between its neighbours, each widened by the skew."""
@@ -363,7 +400,7 @@ class Replay:
         reached = self.reached(node, successor, level, cut, way, hidden=False, marks=marks)
         if self.timing is not None:
             reached.last = _span(event)[0]
-        if node.filled:
+        if node.filled and not self.exact:
             # A window that has closed is forgotten, and paths that differ in it alone are one again.
             filled = tuple(
                 used if all(here <= high for here, high in zip(cut, window.high, strict=True)) else 0
@@ -405,26 +442,27 @@ class Replay:
         )
 
     def may_break(self, frontier: list[Node]) -> bool:
-        """At the last level: whether some filling leaves broken paths alone, as far as can be told.
+        """At the last level: whether some filling leaves broken paths alone.
 
-        A filling is not followed by itself: a broken path that needs one may have a good one beside it with the same.
+        Unless fillings are told apart, any broken path that needs one counts, though there may be a good one beside it
+        with the same.
         """
         if not self.windows:
             return False
-        good = any(not node.broken and not node.spans for node in frontier)
-        if any(node.broken and (node.spans or not good) for node in frontier):
-            return True
-        cuts = {node.cut for node in frontier}
-        [cut] = cuts
-        windows = [number for number, window in enumerate(self.windows) if window.is_open(cut)]
-        if not windows or self.ended():
-            return False
         # What was lost may have come after the last event, too; hidden steps only before it.
-        level = self.size + 1
-        for node in self.closure([node for node in frontier if not node.broken], level, []):
-            if any(reached.broken for reached in self.fill(node, windows, level, [])):
+        windows = [number for number, window in enumerate(self.windows) if window.is_open(frontier[0].cut)]
+        ends = list(frontier)
+        if windows and not self.ended():
+            starts = frontier if self.exact else [node for node in frontier if not node.broken]
+            for node in self.closure(starts, self.size + 1, []):
+                ends.extend(self.fill(node, windows, self.size + 1, []))
+        good: dict[Filling, bool] = {}
+        for node in ends:
+            filling = node.filled if self.exact else (node.spans,)
+            good[filling] = good.get(filling, False) or not node.broken
+            if node.broken and (filling == BEYOND or (node.spans and not self.exact)):
                 return True
-        return False
+        return not all(good.values())
 
     def ended(self) -> bool:
         """Whether the key's last event is one after which nothing comes."""
