@@ -138,10 +138,13 @@ Pickup(t, w, a, r) ==
 (* the end of the queue that is popped next. Restores of one task are told *)
 (* one at a time, each with a pickup after it: a sweep that restores two   *)
 (* of a task's messages is two such steps, and without this a task of many *)
-(* attempts would have a state for each set of them.                       *)
+(* attempts would have a state for each set of them. For the like reason   *)
+(* none comes in the milliseconds in which a retry is sent and not told:   *)
+(* else each receipt might be of a retry that is never told.               *)
 VisTimeout(t, d) ==
   /\ d \in unacked[t]
   /\ ready[t] \intersect restored[t] = {}
+  /\ \A c \in DOMAIN copies[t] : c.phase # "resent"
   /\ unacked' = [unacked EXCEPT ![t] = @ \ {d}]
   /\ ready' = [ready EXCEPT ![t] = @ \union {d}]
   /\ restored' = [restored EXCEPT ![t] = @ \union {d}]
