@@ -35,9 +35,10 @@ class Starts:
         self.separable = separable
         self.bounds = bounds
         self.options = options
-        self._found: Possible | None = None
+        self._whole: Possible | None = None
+        self._of_one: Possible | None = None
         self._key: Value | None = None
-        """With ``separable``: the key that stands for all of them, which are alike."""
+        """The key that stands for all of them, which are alike."""
 
     def reachable(self, key: Value | None) -> Possible:
         """The states that paths without a broken invariant lead to, within the config's constraints; or those that
@@ -45,14 +46,20 @@ class Starts:
 
         :param key: for the spec with this key alone; None for the whole.
         """
-        if self._found is None:
+        if key is None:
+            if self._whole is None:
+                self._whole = self._possible(self.spec)
+            return self._whole
+        if self._of_one is None:
             self._key = key
-            spec = self.spec if key is None else self.spec_of(key)
-            named = self.options.start_states
-            self._found = self._explored(spec) if named is None else self._named(spec, named)
-        if key == self._key or key is None:
-            return self._found
-        return Possible([self._renamed(state, key) for state in self._found.states], self._found.complete)
+            self._of_one = self._possible(self.spec_of(key))
+        if key == self._key:
+            return self._of_one
+        return Possible([self._renamed(state, key) for state in self._of_one.states], self._of_one.complete)
+
+    def _possible(self, spec: Spec) -> Possible:
+        named = self.options.start_states
+        return self._explored(spec) if named is None else self._named(spec, named)
 
     def spec_of(self, key: Value) -> Spec:
         """The spec with one key alone."""
