@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cases.case_files import EPOCH, Native, inserted, judged, told_of, word
+from tests.cases.case_files import EPOCH, Native, as_lines, inserted, judged, told_of, word
 
 from specwatch.checker.behaviour import Scope
 from specwatch.cli.app import app
@@ -165,6 +165,49 @@ def test_receipts_alone_conform_and_tell_how_many_redeliveries_there_were(receip
     told = log(*(f"Pickup t=T{workers[n % len(workers)]} @{3600.3 * n:.1f}" for n in range(receipts)))
     found = judged("celery", "faulty", told)
     assert (found.verdict, found.hidden_steps) == ("conforms", receipts)  # a publish, and a timeout each but the first
+
+
+TIMED = """
+[key]
+param = "t"
+[constants]
+Tasks = { keys = true }
+Workers = { values = "w" }
+[hidden.Publish]
+[hidden.VisTimeout]
+after = "Pickup"
+min = "visibility_timeout"
+[settings]
+visibility_timeout = "3600s"
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "timeout", "expected"),
+    [
+        # a sweep comes up to 100 s late, and clocks differ by a second
+        (("Pickup t=T @0", "Pickup t=T @3685.2", "Pickup t=T @7285.8"), "3600", "conforms"),
+        (("Pickup t=T @0", "Pickup t=T @3600.1"), "3600", "conforms"),
+        (("Pickup t=T @0", "Pickup t=T @3500"), "3600", "diverges 2"),
+        # each timeout is counted from the last receipt
+        (("Pickup t=T @0", "Pickup t=T @3685.2", "Pickup t=T @7000"), "3600", "diverges 3"),
+        (("Pickup t=T @0", "Pickup t=U @3000", "Pickup t=T @3700", "Pickup t=U @3900"), "3600", "diverges 4"),
+        (("Pickup t=T @0", "Pickup t=T @3685.2"), "7200", "diverges 2"),
+        # what the worker itself puts back comes at once
+        (("Pickup t=T w=A @0", "RestoreOnShutdown t=T w=A @5", "Pickup t=T w=B @6"), "3600", "conforms"),
+    ],
+)
+def test_with_a_known_timeout_no_redelivery_comes_before_it(
+    steps: tuple[str, ...], timeout: str, expected: str, tmp_path: Path
+) -> None:
+    told, binding = tmp_path / "log.jsonl", tmp_path / "timed.toml"
+    told.write_bytes(as_lines(log(*steps)))
+    binding.write_text(TIMED)
+    arguments = ["check", "celery", str(told), "--binding", str(binding), "--set", f"visibility_timeout={timeout}"]
+    result = CliRunner().invoke(app, [*arguments, "--order", "total", "--json"])
+    found = json.loads(result.stdout)
+    at = [str(finding["at"]) for finding in found["findings"]]
+    assert " ".join([found["verdict"], *at]) == expected
 
 
 @pytest.mark.parametrize("receipts", [2, 5])
