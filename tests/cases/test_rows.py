@@ -72,8 +72,7 @@ def in_scopes(row: Row) -> list[Any]:
     """The row in each scope; without a key there is only the run."""
     if row["key"] != "none":
         return [pytest.param(row, scope, id=f"{named(row)}, {scope}") for scope in ("run", "key")]
-    unknown = pytest.mark.xfail(strict=True, reason="an event that leaves its key out is judged as if there were none")
-    return [pytest.param(row, "run", id=named(row), marks=unknown)]
+    return [pytest.param(row, "run", id=named(row))]
 
 
 @pytest.mark.parametrize(("row", "scope"), [scoped for row in ROWS for scoped in in_scopes(row)])

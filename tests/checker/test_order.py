@@ -53,7 +53,7 @@ def test_times_that_go_round_in_a_circle_with_an_emitters_order_tell_nothing() -
 
 def test_a_cause_wins_over_times_and_shows_that_two_clocks_are_wrong() -> None:
     order = timed(event("a", 10, seq=1), event("b", 1, after=[("a", 1)]))
-    assert (edges(order), order.dropped, order.suspects) == ({"b0": {"a": 1}}, 1, {"a", "b"})
+    assert (edges(order), order.dropped, order.suspects) == ({"b0": {"a": 1}}, 1, frozenset({"a", "b"}))
 
 
 def test_what_the_named_record_was_is_not_there_all_up_to_it_comes_first() -> None:

@@ -97,7 +97,20 @@ class Answers:
             open_ = self.options.start == "midway" and answer is not None and answer.word != "conforms"
             if answer is not None and not open_ and (not missing or _settled(answer, behaviour.losses)):
                 return self.with_unparsed(answer, behaviour)
-        return self.replayed(behaviour)
+        return self.with_unknown_keys(self.replayed(behaviour), behaviour)
+
+    def with_unknown_keys(self, answer: Answer, behaviour: Behaviour) -> Answer:
+        """An event that leaves its key out may be about one that the log does not name, and so the spec does not have:
+        then what it cannot explain is not known to be wrong.
+        """
+        key = self.rules.key
+        if not self.options.keys_logged or key is None or answer.word not in ("violates", "diverges"):
+            return answer
+        for number, event in enumerate(behaviour.events, 1):
+            keyed = [action for action in self.spec.named(event.action) if key in action.parameters]
+            if keyed and not any(action.parameter(name) == key for action in keyed for name in event.params):
+                return undecided(answer, f"no-key: event {number}, {event.action}, does not say its {key}")
+        return answer
 
     def of_key(self, behaviour: Behaviour) -> Answer:
         """The answer for one key's behaviour, which the spec's proof of separability allows."""

@@ -542,8 +542,11 @@ def _try(
         inner = evaluator.arguments(node.parameters, node.arguments, environment)
         yield from _try(spec, node.body, action, bound, inner, attempt)
     elif isinstance(node, Given):
-        for inner, tried in _choices(spec, node, bound, environment, attempt):
-            yield from _try(spec, node.body, action, bound, inner, tried)
+        for choice, tried in _choices(spec, node, bound, environment, attempt):
+            if choice is None:
+                yield tried
+            else:
+                yield from _try(spec, node.body, action, bound, choice, tried)
     elif isinstance(node, Leaf):
         if node.action is action:
             yield from _judged(spec, node.body, environment, attempt)
@@ -572,8 +575,10 @@ def _try_all(
 
 def _choices(
     spec: Spec, node: Given, bound: dict[str, list[Json]], environment: Environment, attempt: _Attempt
-) -> Iterator[tuple[Environment, _Attempt]]:
-    """The parameters of an action: as the event gives them, in their set or not, or each that the set has."""
+) -> Iterator[tuple[Environment | None, _Attempt]]:
+    """The parameters of an action: as the event gives them, in their set or not, or each that the set has. None where
+    there is no value to go on with.
+    """
     found: list[tuple[Environment, _Attempt]] = [(environment, attempt)]
     for part in node.bounds:
         assert part.domain is not None  # an unbounded quantifier gives no parameters
@@ -595,7 +600,7 @@ def _choices(
                         value="FALSE",
                         values={part.domain.span.text: show_short(collection)},
                     )
-                    yield {**environment}, attempt.and_(told)
+                    yield None, attempt.and_(told)
                     return
                 continue
             inside = candidates(given[0], collection, spec.models)
@@ -612,7 +617,7 @@ def _choices(
                 found = [(inner, replace(tried, outside=(*tried.outside, outside))) for inner, tried in found]
             values = inside or [value for value in (_meant(given[0]),) if value is not None]
             if not values:
-                yield environment, attempt.and_(told)
+                yield None, attempt.and_(told)
                 return
             found = [
                 ({**inner, name: value}, tried.and_(told).choosing(name, value))

@@ -33,6 +33,7 @@ properties of steps, time bounds, guards over the next event, or lost records th
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -139,17 +140,19 @@ class Independence:
         self.hidden = [action for action in spec.actions if action in hidden]
         self._kept: dict[bytes, Relevant | None] = {}
         self._pairs: dict[tuple[int, Action], list[tuple[Access, Cell]]] = {}
+        self._writes: dict[str, list[tuple[Action, Cell]]] = defaultdict(list)
         self._understood = True
         try:
             self._footprints = footprints(spec)
-            # What an invariant reads matters only as far as hidden steps write it.
-            written = {cell.variable for action in self.hidden for cell in _written(self._footprints[action])}
-            self._units = [unit for unit in units(spec) if any(cell.variable in written for cell in unit)]
+            self._units = units(spec)
+            for action in self.hidden:
+                for cell in _written(self._footprints[action]):
+                    self._writes[cell.variable].append((action, cell))
         except NotUnderstood:
             self._understood = False
 
     def relevant(self, readings: Sequence[Reading]) -> Relevant | None:
-        """The hidden steps that matter before some events, one of which comes next; None where all do."""
+        """The hidden steps that matter before some events, one of which comes next; None where all may."""
         if not self._understood:
             return None
         form = msgspec.json.encode([_form(reading) for reading in readings])
@@ -157,26 +160,45 @@ class Independence:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
             try:
-                self._kept[form] = self._found(readings)
+                self._kept[form] = Relevant(self._closed(readings)[0])
             except NotUnderstood:
                 self._kept[form] = None
         return self._kept[form]
 
-    def _found(self, readings: Sequence[Reading]) -> Relevant | None:
+    def looks(self, reading: Reading) -> list[tuple[str, Pattern]] | None:
+        """The cells that an event, or a hidden step that matters before it, may look at, by variable; None where it may
+        be all. All cells of a part of an invariant are, where one of them is written.
+        """
+        if not self._understood:
+            return None
+        try:
+            _, steps = self._closed([reading])
+        except NotUnderstood:
+            return None
+        found: dict[tuple[str, Pattern], None] = {}
+        for step in steps:
+            for (variable, place), touch in step.footprint.accesses:
+                # What is added or dropped whatever was there is not looked at.
+                if touch not in (Touch.ADD, Touch.DROP):
+                    found[variable, known(place, step.bindings)] = None
+            for one, other, names in self._tied(step):
+                found[one.variable, known(one.place, names)] = None
+                found[other.variable, known(other.place, names)] = None
+        return list(found)
+
+    def _closed(self, readings: Sequence[Reading]) -> tuple[dict[Action, list[Bindings]], list[_Step]]:
+        """The relevant hidden steps before some events; and the steps that these may be, with the events' own."""
         found: dict[Action, list[Bindings]] = {}
-        todo = [step for reading in readings for step in self._steps(reading)]
-        while todo:
-            step = todo.pop()
+        steps = [step for reading in readings for step in self._steps(reading)]
+        for step in steps:  # which grows
             for action, bindings in self._before(step):
                 patterns = found.setdefault(action, [])
                 if len(patterns) >= MOST_PATTERNS:
                     bindings = {}
                 if not any(_covers(other, bindings) for other in patterns):
                     patterns[:] = [other for other in patterns if not _covers(bindings, other)] + [bindings]
-                    todo.append(_Step(self._footprints[action], bindings))
-        if all({} in found.get(action, ()) for action in self.hidden):
-            return None
-        return Relevant(found)
+                    steps.append(_Step(self._footprints[action], bindings))
+        return found, steps
 
     # --- what an event is ---------------------------------------------------------------------------------------------
 
@@ -225,16 +247,16 @@ class Independence:
 
     def _before(self, step: _Step) -> Iterator[tuple[Action, Bindings]]:
         """The hidden steps that may not be put off past a step."""
-        coupled = list(self._coupled(step))
         for action in self.hidden:
-            own = self._footprints[action]
             for access, cell in self._conflicts(step.footprint, action):
                 bindings = bind(cell.place, known(access.cell.place, step.bindings))
                 if bindings is not None:
                     yield from self._possible(action, bindings)
-            for cell in _written(own):
-                for variable, pattern in coupled:
-                    bindings = bind(cell.place, pattern) if cell.variable == variable else None
+        for one, other, names in self._tied(step):
+            # Alone, a cell that both write is between them as it is before or after.
+            if other is not one or not is_understood(one.place):
+                for action, cell in self._writes.get(other.variable, ()):
+                    bindings = bind(cell.place, known(other.place, names))
                     if bindings is not None:
                         yield from self._possible(action, bindings)
 
@@ -260,8 +282,10 @@ class Independence:
                 self._pairs[place] = pairs
         return pairs
 
-    def _coupled(self, step: _Step) -> Iterator[tuple[str, Pattern]]:
-        """What the parts of invariants read that also read what a step writes."""
+    def _tied(self, step: _Step) -> Iterator[tuple[Cell, Cell, Bindings]]:
+        """Two cells that a part of an invariant reads, the first of which a step may write, and what is known then of
+        the names in their places.
+        """
         for cell in _written(step.footprint):
             pattern = known(cell.place, step.bindings)
             for unit in self._units:
@@ -269,9 +293,7 @@ class Independence:
                     names = bind(one.place, pattern) if one.variable == cell.variable else None
                     if names is not None:
                         for other in unit:
-                            # Alone, a cell that both write cannot be seen between them as it is not before or after.
-                            if other is not one or not is_understood(one.place):
-                                yield other.variable, known(other.place, names)
+                            yield one, other, names
 
 
 def _may_wait(own: Footprint, access: Access, later: Footprint, other: Access) -> bool:

@@ -32,6 +32,8 @@ class Options(msgspec.Struct, kw_only=True):
     scope: Scope = "run"
     key: str | None = None
     """The parameter that is the key; None for the first by which the spec is separable."""
+    keys_logged: bool = False
+    """Whether the spec's keys are those of the log, and no others."""
     start: Start = "init"
     start_within: int | None = None
     """How long after the log's first record a behaviour that begins may have begun before it."""

@@ -205,6 +205,7 @@ def _bind(options: Options, binding: Binding, given: Mapping[str, Any]) -> None:
     options.timed = tuple(
         Timed(action=name, after=after, min=least, max=most) for name, (after, least, most) in bounds(binding).items()
     )
+    options.keys_logged = any(constant.keys for constant in binding.constants.values())
     options.causes = tuple(
         Cause(first=cause.first, then=tuple(cause.then), on=tuple(cause.on)) for cause in binding.causes
     )
