@@ -58,9 +58,10 @@ from .places import (
     known,
     merge,
     seen,
+    seen_name,
 )
 from .spec import Action, Spec, State, Successor
-from .tla.values import ModelValue, Value, ValueProblem, elements, is_finite, member
+from .tla.values import Value, ValueProblem, elements, is_finite, member
 
 if TYPE_CHECKING:
     from .reading import Reading
@@ -228,7 +229,7 @@ class Independence:
         """The cells that an observation is compared with: single fields of a function, or all of a variable."""
         if not isinstance(value, dict) or not value or any(name.startswith("#") for name in value):
             return [Cell(variable, UNKNOWN)]
-        return [Cell(variable, OneOf(frozenset({name, ModelValue(name)}))) for name in value]
+        return [Cell(variable, seen_name(name, self.spec.models)) for name in value]
 
     def _expected(self, reading: Reading, action: Action) -> list[Access]:
         from .reading import event_fields

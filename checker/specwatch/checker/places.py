@@ -228,7 +228,7 @@ def covers(one: Pattern, other: Pattern) -> bool:
 def seen(observed: Json, models: frozenset[str]) -> Pattern:
     """What is known of a value that an event tells of (:mod:`.observe`); ``models`` are the spec's model values."""
     if isinstance(observed, str):
-        return OneOf(frozenset({observed, ModelValue(observed)} if observed in models else {observed}))
+        return seen_name(observed, models)
     if isinstance(observed, list):
         return Items(tuple(seen(item, models) for item in observed))
     if isinstance(observed, dict):
@@ -239,6 +239,11 @@ def seen(observed: Json, models: frozenset[str]) -> Pattern:
         return constant(to_value(observed))
     except ValueProblem:
         return UNKNOWN
+
+
+def seen_name(name: str, models: frozenset[str]) -> OneOf:
+    """A string of an event: a string, or the model value of that name."""
+    return OneOf(frozenset({name, ModelValue(name)} if name in models else {name}))
 
 
 def _parts(fields: Iterable[tuple[str, Pattern]]) -> Pattern:

@@ -32,6 +32,7 @@ from .observe import matches
 from .order import Cut, Ordered, Window, ordered
 from .paths import Break, Filled, Filling, Inserted, Key, Node, Outcome, Rules, Way
 from .reading import Reading, chosen, event_fields, known_names, read_event, refuse_misplaced, taken
+from .remaining import Remaining
 from .spec import Action, Spec, State, Successor
 from .timed import Marks, Span, Timing, dominates
 from .tla.errors import TlaEvaluationError
@@ -97,8 +98,10 @@ class Replay:
         }
         off = rules.everywhere or rules.hidden_max is not None or rules.keep_constraints or rules.timed or self.when
         self.independence: Independence | None = None
+        self.remaining: Remaining | None = None
         if rules.hidden and not (off or self.windows or self.step_properties):
-            self.independence = None
+            self.independence = _independence(spec, rules.hidden)
+            self.remaining = Remaining(spec, self.independence, self.lanes)
         self._readings: dict[tuple[int, int], Reading] = {}
 
     def number(self, event: int) -> int:
@@ -227,7 +230,10 @@ class Replay:
                             known = following.get(reached.key)
                             if known is None or reached.hidden < known.hidden:
                                 following[reached.key] = reached
-        return _undominated(following.values()) if self.timing is not None else list(following.values())
+        if self.timing is not None:
+            return _undominated(following.values())
+        nodes = list(following.values())
+        return nodes if self.remaining is None or level == self.size else self.remaining.fewest(nodes)
 
     def nexts(self, cut: Cut) -> list[list[tuple[int, Reading]]]:
         """The events that may come next, with their lanes: together, or apart where a guard over the next event, or its
