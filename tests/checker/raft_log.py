@@ -37,10 +37,19 @@ class _Server:
 
 
 class Cluster:
-    """Three servers and a network. ``loss`` and ``repeat`` are the odds of a message to be lost or delivered again."""
+    """Three servers and a network.
 
-    def __init__(self, seed: int, loss: float = 0.05, repeat: float = 0.05, durable: bool = True) -> None:
+    ``loss`` and ``repeat`` are the odds of a message to be lost or delivered again, ``restarts`` those of a server that
+    acts to restart. Without ``durable`` it then forgets its vote.
+    """
+
+    def __init__(
+        self, seed: int, loss: float = 0.05, repeat: float = 0.05, restarts: float = 0.004, durable: bool = True
+    ) -> None:
         self.draw = Random(seed)
+        self.restarts = restarts
+        self.two_leaders: int | None = None
+        """The event by which two servers were leaders of one term."""
         self.loss = loss
         self.repeat = repeat
         self.durable = durable
@@ -84,7 +93,7 @@ class Cluster:
     def act(self, server: _Server) -> None:
         others = [name for name in SERVERS if name != server.name]
         draw = self.draw.random()
-        if draw < 0.004:
+        if self.draw.random() < self.restarts:
             self.restart(server)
         elif server.role == "leader":
             if draw < 0.15:
@@ -170,6 +179,9 @@ class Cluster:
                 server.next = dict.fromkeys(SERVERS, len(server.log) + 1)
                 server.match = dict.fromkeys(SERVERS, 0)
                 self.log(server.name, "BecomeLeader", i=server.name)
+                leaders = [one for one in self.servers.values() if one.role == "leader" and one.term == server.term]
+                if len(leaders) > 1 and self.two_leaders is None:
+                    self.two_leaders = len(self.events)
 
     def on_entries(self, server: _Server, message: Message) -> None:
         prev, entries = message["mprevLogIndex"], message["mentries"]

@@ -26,7 +26,7 @@ from .tables import KeyOutcome, KeyReplay, added, last_events, negative
 from .tla.values import Value
 from .verdict import Word
 
-MOST_TOLD_APART = 5_000
+MOST_TOLD_APART = 400
 """So many states are held to tell fillings apart; beyond, what they may have broken stays undecided."""
 
 

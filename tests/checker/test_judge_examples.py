@@ -1,0 +1,119 @@
+"""The smallest examples on which the replay and the other judge once disagreed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.checker.judge import Json
+from tests.checker.judge_rules import UNDECIDED, Missing, Rules, judge_rules
+from tests.checker.models import MODELS
+from tests.checker.product import asked, by_key, ruling, spec_of
+
+from specwatch.checker.api import Options
+from specwatch.checker.behaviour import Event, Loss
+from specwatch.checker.timed import Timed
+
+disagrees = pytest.mark.xfail(strict=True, reason="the replay says otherwise")
+
+
+def event(action: str, emitter: str = "p", seq: int = 1, **params: Json) -> dict[str, Json]:
+    key = {"key": params["t"]} if "t" in params else {}
+    return {"action": action, "params": params, "emitter": emitter, "seq": seq, **key}
+
+
+def test_causes_in_a_circle_decide_nothing() -> None:
+    events = [{**event("Publish"), "after": [["q", 1]]}, {**event("Publish", "q"), "after": [["p", 1]]}]
+    assert ruling(asked(spec_of("VisQueue", "claim"), events, Options(), "time")).reason == "clock"
+
+
+@disagrees
+def test_a_clock_does_not_speak_of_events_that_show_none() -> None:
+    """The second event of q may have come after that of p, whose clock had seen one."""
+    events = [event("Publish", "q"), event("Publish", "p", t="t2"), event("Pickup", "q", 2, t="t2")]
+    events[1]["clock"] = {"p": 1, "q": 1}
+    assert ruling(asked(spec_of("VisQueue", "late"), events, Options(), "time")).verdict == "conforms"
+
+
+def test_times_that_go_backwards_forbid_no_hidden_step_that_no_time_bounds() -> None:
+    events = [{**event("Acquire"), "time": 10}, {**event("Acquire", "q"), "time": 0}]
+    timed = (Timed(action="Expire", after="Acquire", min=5),)
+    options = Options(hidden=("Release", "Expire"), timed=timed, skew=0)
+    assert ruling(asked(spec_of("LeaseLock", "unfenced"), events, options)).verdict == "conforms"
+
+
+def test_a_lost_record_may_have_been_of_a_hidden_action() -> None:
+    loss = Loss(reason="gap", detail="q lacks seq 1", emitter="q", count=1, after=-1, before=0)
+    options = Options(hidden=("Acquire",), hidden_max=0)
+    found = asked(spec_of("LeaseLock", "unfenced"), [event("Release", "q", 2)], options, losses=[loss])
+    assert ruling(found).verdict == "conforms"
+
+
+@disagrees
+def test_what_was_in_flight_happened_once_at_most() -> None:
+    flight = Event(action="Take", params={"k": 1})
+    loss = Loss(reason="in-flight", detail="p had begun", emitter="p", after=-1, event=flight)
+    events = [event("RefillAll", "q", 1), event("Refill", "q", 2)]
+    assert ruling(asked(spec_of("TokenBucket", "exact"), events, Options(), losses=[loss])).answer == ("diverges", 2)
+
+
+@disagrees
+def test_what_was_in_flight_may_show_that_something_was_broken_before() -> None:
+    """If it happened, both Ups were of a, and broke LowA; if it did not, one may have been of b."""
+    told = event("Down", "p", 1, x="a") | {"state": {"a": 1}}
+    events = [event("Up", "q", 1), event("Up", "q", 2)]
+    missing = Missing("in-flight", event=told)
+    assert judge_rules(MODELS["Twins", "one"], events, Rules(), [missing]).verdict == UNDECIDED
+    flight = Event(action="Down", params={"x": "a"}, state={"a": 1})
+    loss = Loss(reason="in-flight", detail="p had begun", emitter="p", count=1, after=-1, event=flight)
+    assert ruling(asked(spec_of("Twins", "one"), events, Options(), losses=[loss])).verdict == UNDECIDED
+
+
+def test_a_tail_is_open_for_the_keys_that_were_held_and_not_for_the_run() -> None:
+    loss = Loss(reason="open-tail", detail="q ended", emitter="q", after=-1, keys=["t1"])
+    found = asked(spec_of("Post", "two"), [event("Boot")], Options(key="t"), losses=[loss])
+    assert ruling(found).answer == ("diverges", 1)
+
+
+def test_a_tail_is_open_for_no_other_key() -> None:
+    loss = Loss(reason="open-tail", detail="q ended", emitter="q", after=-1, keys=["t1"])
+    found = asked(spec_of("Shelf", "two"), [event("Execute", t="t2")], Options(key="t"), losses=[loss])
+    assert ruling(found).answer == ("diverges", 1)
+
+
+@disagrees
+def test_in_scope_run_each_key_could_be_open_at_the_start() -> None:
+    events = [event("Publish", seq=1, t="t2"), event("Undo", seq=2, t="t1")]
+    found = ruling(asked(spec_of("Shelf", "two"), events, Options(start="midway", key="t")))
+    assert (found.verdict, found.reason) == (UNDECIDED, "open-at-start")
+
+
+def test_a_key_that_the_spec_does_not_know_diverges_midway_too() -> None:
+    events = [event("Execute", seq=1, t="t1"), event("Timeout", seq=2, t=9)]
+    verdict = asked(spec_of("Post", "two"), events, Options(start="midway", scope="key", key="t"))
+    assert verdict is not None
+    assert {key: one.verdict for key, one in by_key(verdict).items()} == {json.dumps("t1"): UNDECIDED, "9": "diverges"}
+
+
+def test_what_no_key_has_is_never_incomplete() -> None:
+    options = Options(scope="key", key="t", complete=True, terminal=("Ack",))
+    assert ruling(asked(spec_of("Post", "two"), [event("Stop")], options)).verdict == "conforms"
+
+
+@disagrees
+def test_a_guard_that_asks_for_what_the_next_event_does_not_say_does_not_hold() -> None:
+    events = [event("Publish", seq=1, t="t1"), event("Pickup", seq=2, t="t1"), event("Stop", seq=3)]
+    options = Options(hidden=("Timeout",), when=(("Timeout", "t = $t"),))
+    assert ruling(asked(spec_of("Post", "two"), events, options)).verdict == "conforms"
+
+
+def test_a_guard_over_a_value_of_another_kind_leaves_the_event_to_diverge() -> None:
+    events = [event("Publish", seq=1, t="t1"), event("Publish", seq=2, t=True)]
+    options = Options(hidden=("Timeout",), when=(("Timeout", "t = $t"),))
+    assert ruling(asked(spec_of("Post", "two"), events, options)).answer == ("diverges", 2)
+
+
+@disagrees
+def test_a_parameter_that_the_spec_lacks_is_refused_after_a_divergence_too() -> None:
+    events = [event("Execute", seq=1, t="t2"), event("Ack", seq=2, t="t2", lacking=3)]
+    assert asked(spec_of("Shelf", "two"), events, Options()) is None
