@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from tests.checker.judge import Json
 from tests.checker.judge_rules import UNDECIDED, Missing, Rules, judge_rules
 from tests.checker.models import MODELS
@@ -13,8 +12,6 @@ from tests.checker.product import asked, by_key, ruling, spec_of
 from specwatch.checker.api import Options
 from specwatch.checker.behaviour import Event, Loss
 from specwatch.checker.timed import Timed
-
-disagrees = pytest.mark.xfail(strict=True, reason="the replay says otherwise")
 
 
 def event(action: str, emitter: str = "p", seq: int = 1, **params: Json) -> dict[str, Json]:
@@ -27,7 +24,6 @@ def test_causes_in_a_circle_decide_nothing() -> None:
     assert ruling(asked(spec_of("VisQueue", "claim"), events, Options(), "time")).reason == "clock"
 
 
-@disagrees
 def test_a_clock_does_not_speak_of_events_that_show_none() -> None:
     """The second event of q may have come after that of p, whose clock had seen one."""
     events = [event("Publish", "q"), event("Publish", "p", t="t2"), event("Pickup", "q", 2, t="t2")]
@@ -49,7 +45,6 @@ def test_a_lost_record_may_have_been_of_a_hidden_action() -> None:
     assert ruling(found).verdict == "conforms"
 
 
-@disagrees
 def test_what_was_in_flight_happened_once_at_most() -> None:
     flight = Event(action="Take", params={"k": 1})
     loss = Loss(reason="in-flight", detail="p had begun", emitter="p", after=-1, event=flight)
@@ -57,7 +52,6 @@ def test_what_was_in_flight_happened_once_at_most() -> None:
     assert ruling(asked(spec_of("TokenBucket", "exact"), events, Options(), losses=[loss])).answer == ("diverges", 2)
 
 
-@disagrees
 def test_what_was_in_flight_may_show_that_something_was_broken_before() -> None:
     """If it happened, both Ups were of a, and broke LowA; if it did not, one may have been of b."""
     told = event("Down", "p", 1, x="a") | {"state": {"a": 1}}
@@ -81,7 +75,6 @@ def test_a_tail_is_open_for_no_other_key() -> None:
     assert ruling(found).answer == ("diverges", 1)
 
 
-@disagrees
 def test_in_scope_run_each_key_could_be_open_at_the_start() -> None:
     events = [event("Publish", seq=1, t="t2"), event("Undo", seq=2, t="t1")]
     found = ruling(asked(spec_of("Shelf", "two"), events, Options(start="midway", key="t")))
@@ -100,7 +93,6 @@ def test_what_no_key_has_is_never_incomplete() -> None:
     assert ruling(asked(spec_of("Post", "two"), [event("Stop")], options)).verdict == "conforms"
 
 
-@disagrees
 def test_a_guard_that_asks_for_what_the_next_event_does_not_say_does_not_hold() -> None:
     events = [event("Publish", seq=1, t="t1"), event("Pickup", seq=2, t="t1"), event("Stop", seq=3)]
     options = Options(hidden=("Timeout",), when=(("Timeout", "t = $t"),))
@@ -113,7 +105,6 @@ def test_a_guard_over_a_value_of_another_kind_leaves_the_event_to_diverge() -> N
     assert ruling(asked(spec_of("Post", "two"), events, options)).answer == ("diverges", 2)
 
 
-@disagrees
 def test_a_parameter_that_the_spec_lacks_is_refused_after_a_divergence_too() -> None:
     events = [event("Execute", seq=1, t="t2"), event("Ack", seq=2, t="t2", lacking=3)]
     assert asked(spec_of("Shelf", "two"), events, Options()) is None

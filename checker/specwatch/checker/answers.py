@@ -17,6 +17,7 @@ from .observe import candidates
 from .options import Options
 from .order import Ordered, ordered
 from .paths import Inserted, Node, Outcome, Rules, Way
+from .reading import check_events
 from .replay import Replay
 from .required import Required
 from .slicing import Separable
@@ -91,6 +92,7 @@ class Answers:
 
     def of(self, behaviour: Behaviour) -> Answer:
         """The answer for a behaviour of scope ``run``: key by key inside, where that is the same."""
+        check_events(self.spec, behaviour.events)
         missing = [loss for loss in behaviour.losses if loss.reason != "unparsed"]
         if self.tables is not None and not self.rules.timed and self.tables.suits(behaviour):
             answer = self.by_key(behaviour)
@@ -227,6 +229,13 @@ class Answers:
         """Whether a behaviour may have begun before its log."""
         begun = (0,) * len(order.lanes)
         firsts = [lane[0] for number, lane in enumerate(order.lanes) if order.is_ready(begun, number)]
+        if self.options.scope == "run" and self.rules.key is not None:
+            # Any of the run's keys may have begun before it.
+            by_key: dict[str, Event] = {}
+            for event in behaviour.events:
+                if self.rules.key in event.params:
+                    by_key.setdefault(repr(event.params[self.rules.key]), event)
+            firsts += by_key.values()
         if all(event.action in self.options.first for event in firsts):
             return False
         within, began = self.options.start_within, behaviour.began

@@ -179,9 +179,9 @@ class _Timing:
 
     def find_causes(self) -> None:
         lanes = {name: lane for lane, name in enumerate(self.found.names)}
-        numbers = [_rising(event.seq for event in lane) for lane in self.lanes]
+        numbers = [_numbered(event.seq for event in lane) for lane in self.lanes]
         counted = [
-            _rising((event.clock or {}).get(name) for event in lane)
+            _numbered((event.clock or {}).get(name) for event in lane)
             for name, lane in zip(lanes, self.lanes, strict=True)
         ]
         spans = self.spans()
@@ -394,22 +394,25 @@ def _least_from(ends: Sequence[float]) -> list[float]:
     return least
 
 
-def _rising(numbers: Iterable[int | None]) -> list[int] | None:
-    """A lane's numbers, where an event without one has that of the event before; None where lives repeat numbers."""
+def _numbered(numbers: Iterable[int | None]) -> tuple[list[int], list[int]] | None:
+    """The numbers of a lane's events and their places, of those that have one; None where lives repeat numbers."""
     found: list[int] = []
-    last = -1
-    for number in numbers:
+    places: list[int] = []
+    for place, number in enumerate(numbers):
         if number is not None:
-            if number < last:
+            if found and number < found[-1]:
                 return None
-            last = number
-        found.append(last)
-    return found
+            found.append(number)
+            places.append(place)
+    return found, places
 
 
-def _up_to(numbers: list[int] | None, number: int) -> int:
+def _up_to(numbered: tuple[list[int], list[int]] | None, number: int) -> int:
     """How many events stand up to the last one that is numbered ``number`` or less."""
-    return 0 if numbers is None else bisect_right(numbers, number)
+    if numbered is None:
+        return 0
+    count = bisect_right(numbered[0], number)
+    return numbered[1][count - 1] + 1 if count else 0
 
 
 def _merged(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:

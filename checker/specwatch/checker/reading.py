@@ -76,6 +76,20 @@ def read_event(spec: Spec, event: Event, number: int) -> Reading:
     return Reading(event, tuple(requests), expected)
 
 
+def check_events(spec: Spec, events: Iterable[Event]) -> None:
+    """Refuses what the spec lacks before anything is replayed, be it after the step that decides.
+
+    :raises EventError: as :func:`read_event` does.
+    """
+    known: set[tuple[str, ...]] = set()
+    for number, event in enumerate(events, 1):
+        refuse_misplaced(event, number)
+        form = (event.action, *event.alternatives, "", *event.params, "", *event.expect)
+        if form not in known:
+            read_event(spec, event, number)
+            known.add(form)
+
+
 def _named(spec: Spec, name: str, event: Event, number: int) -> tuple[Action, ...]:
     actions = spec.named(name)
     if not actions:

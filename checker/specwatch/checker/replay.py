@@ -31,11 +31,11 @@ from .independence import Independence
 from .observe import matches
 from .order import Cut, Ordered, Window, ordered
 from .paths import Break, Filled, Filling, Inserted, Key, Node, Outcome, Rules, Way
-from .reading import Reading, chosen, event_fields, known_names, read_event, refuse_misplaced, taken
+from .reading import Reading, check_events, chosen, event_fields, known_names, read_event, taken
 from .remaining import Remaining
 from .spec import Action, Spec, State, Successor
 from .timed import Marks, Span, Timing, dominates
-from .tla.errors import TlaEvaluationError
+from .tla.errors import TlaError, TlaEvaluationError
 
 TOLD_APART = 3
 """Fillings of so many steps are told apart. Longer ones are one, and a broken path among them decides nothing."""
@@ -83,7 +83,7 @@ class Replay:
         spec.evaluator.watch = bounds.watch
         self.total = behaviour.order == "total"
         self.size = len(behaviour.events)
-        self._check_events(behaviour.events)
+        check_events(spec, behaviour.events)
         self.order = order if order is not None else ordered(behaviour)
         self.lanes = self.order.lanes
         self.windows = self.order.windows
@@ -107,16 +107,6 @@ class Replay:
     def number(self, event: int) -> int:
         """How an event is spoken of, by its place among the events that are replayed."""
         return event if self.numbers is None or event == 0 else self.numbers[event - 1]
-
-    def _check_events(self, events: list[Event]) -> None:
-        """Refuses what the spec lacks before anything is replayed, be it after the step that decides."""
-        known: set[tuple[str, ...]] = set()
-        for number, event in enumerate(events, 1):
-            refuse_misplaced(event, number)
-            form = (event.action, *event.alternatives, "", *event.params, "", *event.expect)
-            if form not in known:
-                read_event(self.spec, event, number)
-                known.add(form)
 
     def reading(self, cut: Cut, lane: int) -> Reading | None:
         """What the next event of a lane means; None where it cannot come yet, or there is none."""
@@ -300,9 +290,14 @@ class Replay:
         if guard is None:
             return True
         [reading] = nexts
-        return guard.holds(
-            self.spec, state, bound=chosen(successor), fields=event_fields(reading.event), event=reading.event
-        )
+        try:
+            return guard.holds(
+                self.spec, state, bound=chosen(successor), fields=event_fields(reading.event), event=reading.event
+            )
+        except TlaEvaluationError:
+            raise
+        except TlaError:
+            return False  # the next event does not say what the guard asks for
 
     def hidden(self, node: Node, successor: Successor, level: int, nexts: list[Reading]) -> Node | None:
         """The node that a hidden step leads to; None where its bounds of time forbid it."""
@@ -337,7 +332,9 @@ class Replay:
 
     def may_fill(self, node: Node, number: int) -> bool:
         """Whether another step of a window may be filled."""
-        count = self.windows[number].loss.count
+        loss = self.windows[number].loss
+        # What was in flight happened once or never.
+        count = loss.count if loss.event is None else 1
         if count is None or node.filled in ((), BEYOND):
             return count != 0
         used = node.filled[number]
@@ -346,7 +343,7 @@ class Replay:
     def filled(self, node: Node, number: int, successor: Successor) -> Filling:
         """What was filled, after another step of a window: how many steps, or which where fillings are told apart."""
         if not self.exact:
-            if self.windows[number].loss.count is None:
+            if self.windows[number].loss.count is None and self.windows[number].loss.event is None:
                 return node.filled
             counts = [one if isinstance(one, int) else 0 for one in node.filled or (0,) * len(self.windows)]
             counts[number] += 1
@@ -459,8 +456,7 @@ class Replay:
         windows = [number for number, window in enumerate(self.windows) if window.is_open(frontier[0].cut)]
         ends = list(frontier)
         if windows and not self.ended():
-            starts = frontier if self.exact else [node for node in frontier if not node.broken]
-            for node in self.closure(starts, self.size + 1, []):
+            for node in self.closure(frontier, self.size + 1, []):
                 ends.extend(self.fill(node, windows, self.size + 1, []))
         good: dict[Filling, bool] = {}
         for node in ends:
