@@ -27,8 +27,8 @@ from .tables import KeyOutcome, KeyReplay, added, last_events, negative
 from .tla.values import Value
 from .verdict import Word
 
-MOST_TOLD_APART = 400
-"""So many states are held to tell fillings apart; beyond, what they may have broken stays undecided."""
+MOST_FILLED = 400
+"""So many states are held where what is missing is filled; beyond, what it may have done stays undecided."""
 
 
 class Answer(msgspec.Struct):
@@ -215,10 +215,13 @@ class Answers:
 
     def filled(self, spec: Spec, behaviour: Behaviour, order: Ordered, starts: Sequence[State] | None = None) -> Answer:
         """The answer of the replay: where broken paths need a filled step, of one that tells fillings apart."""
-        replay = Replay(spec, behaviour, self.rules, self.bounds, order=order, starts=starts)
+        bounds = self.bounds
+        if order.windows:
+            most = min(MOST_FILLED, bounds.max_states or MOST_FILLED)
+            bounds = Bounds(most, bounds.timeout, bounds.max_memory, began=bounds.began)
+        replay = Replay(spec, behaviour, self.rules, bounds, order=order, starts=starts)
         outcome = replay.run()
         if outcome.lost:
-            bounds = Bounds(MOST_TOLD_APART, self.bounds.timeout, self.bounds.max_memory, began=self.bounds.began)
             exact = Replay(spec, behaviour, self.rules, bounds, order=order, starts=starts, exact=True)
             found = exact.run()
             if found.word == "conforms":
@@ -311,6 +314,8 @@ def answered(replay: Replay, outcome: Outcome) -> Answer:
     spans: list[str] = []
     if outcome.bound is not None:
         reason = f"bound: {outcome.bound}, after event {outcome.reached:,} of {replay.size:,}"
+        if replay.windows:
+            reason = told([window.loss for window in replay.windows])
     elif outcome.word == "conforms":
         spans = [window.loss.detail for window in replay.windows]
     answer = Answer(outcome.word, outcome.at, outcome.reached, inserted(node), replay, outcome, reason, spans=spans)
