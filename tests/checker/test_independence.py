@@ -24,7 +24,7 @@ from specwatch.checker.api import judge as judge_events
 from specwatch.checker.behaviour import Behaviour, Event, Ledger, Order
 from specwatch.checker.bounds import Bounds
 from specwatch.checker.footprints import Cell, NotUnderstood, footprints, units
-from specwatch.checker.independence import Independence
+from specwatch.checker.independence import Independence, independence
 from specwatch.checker.paths import Outcome, Rules
 from specwatch.checker.places import FieldOf, Items, OneOf, Parameter, Parts, Pattern, RecordOf, Term, TupleOf
 from specwatch.checker.reading import read_event
@@ -477,6 +477,24 @@ def test_text_that_is_too_large_when_inlined_is_not_understood(make_spec: MakeSp
         footprints(spec)
     reading = read_event(spec, Event(action="Up"), 1)
     assert Independence(spec, hidden_actions(spec, "Up")).relevant([reading]) is None
+
+
+def test_it_is_found_out_once_for_all_keys(make_spec: MakeSpec) -> None:
+    spec = make_spec(
+        """EXTENDS Naturals CONSTANTS Keys, One VARIABLE f
+        Init == f = [k \\in 1 .. 9 |-> 0]
+        Up(k) == f' = [f EXCEPT ![k] = 1]
+        See == f[One] = 1 /\\ UNCHANGED f
+        Next == See \\/ \\E k \\in Keys : Up(k)""",
+        "CONSTANTS Keys = {1, 2, 3} One = 1 INIT Init NEXT Next",
+    )
+    hidden = hidden_actions(spec, "Up")
+    assert independence(spec.with_constants({"Keys": frozenset({2})}), hidden) is independence(spec, hidden)
+    for one in (1, 2):
+        other = spec.with_constants({"One": one})
+        relevant = independence(other, hidden).relevant([read_event(other, Event(action="See"), 1)])
+        assert relevant is not None
+        assert [dict(step.params) for step in relevant.steps(other, next(other.initial_states()))] == [{"k": one}]
 
 
 # --- what is left behind ----------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from .places import UNKNOWN, OneOf, Parameter, RecordOf, Term, TupleOf, Unknown,
 from .spec import Action, Spec
 from .tla import tree
 from .tla.evaluate import Branch, Given, Inline, Leaf
-from .tla.values import FALSE, TRUE, Value, concrete, is_finite, is_set
+from .tla.values import FALSE, TRUE, Value, concrete, is_set
 
 MOST_NODES = 200_000
 """How much text is read, all definitions inlined, before it is given up."""
@@ -761,7 +761,8 @@ class _Reading:
             return UNKNOWN
         if name in self.constants:
             value = self.constants[name]
-            return UNKNOWN if is_set(value) and not is_finite(value) else constant(concrete(value))
+            # The set of keys differs between replays of one spec, and no place is named by it.
+            return UNKNOWN if is_set(value) else constant(concrete(value))
         if self.definition(node.name) is None and name in ("TRUE", "FALSE"):
             return constant(TRUE if name == "TRUE" else FALSE)
         return UNKNOWN

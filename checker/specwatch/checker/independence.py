@@ -61,7 +61,7 @@ from .places import (
     seen_name,
 )
 from .spec import Action, Spec, State, Successor
-from .tla.values import Value, ValueProblem, elements, is_finite, member
+from .tla.values import Value, ValueProblem, elements, is_finite, is_set, member
 
 if TYPE_CHECKING:
     from .reading import Reading
@@ -131,6 +131,18 @@ class _Step:
 
     footprint: Footprint
     bindings: Bindings
+
+
+def independence(spec: Spec, hidden: frozenset[Action]) -> Independence:
+    """What matters before which events: found out once for a spec, whatever its sets of keys."""
+    constants = spec.evaluator.constants.items()
+    # Nothing that is found out depends on which elements a set has.
+    values = frozenset((name, None if is_set(value) else value) for name, value in constants)
+    form = Independence, hidden, values, frozenset(spec.evaluator.replaced.items())
+    known = spec.kept.get(form)
+    if not isinstance(known, Independence):
+        known = spec.kept[form] = Independence(spec, hidden)
+    return known
 
 
 class Independence:
@@ -341,4 +353,4 @@ def _form(reading: Reading) -> list[object]:
     return [event.action, event.alternatives, event.params, event.before, event.state, event.expect, fields]
 
 
-__all__ = ["Independence", "Relevant"]
+__all__ = ["Independence", "Relevant", "independence"]

@@ -27,13 +27,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .behaviour import Behaviour, Event, Json
 from .bounds import BoundReached, Bounds
-from .independence import Independence
+from .independence import Independence, independence
 from .observe import matches
 from .order import Cut, Ordered, Window, ordered
 from .paths import Break, Filled, Filling, Inserted, Key, Node, Outcome, Rules, Way
 from .reading import Reading, check_events, chosen, event_fields, known_names, read_event, taken
 from .remaining import Remaining
-from .spec import Action, Spec, State, Successor
+from .spec import Spec, State, Successor
 from .timed import Marks, Span, Timing, dominates
 from .tla.errors import TlaError, TlaEvaluationError
 
@@ -100,7 +100,7 @@ class Replay:
         self.independence: Independence | None = None
         self.remaining: Remaining | None = None
         if rules.hidden and not (off or self.windows or self.step_properties):
-            self.independence = _independence(spec, rules.hidden)
+            self.independence = independence(spec, rules.hidden)
             self.remaining = Remaining(spec, self.independence, self.lanes)
         self._readings: dict[tuple[int, int], Reading] = {}
 
@@ -489,14 +489,6 @@ class Replay:
             raise TlaEvaluationError(
                 f"{error.message}, in {what}{source}", error.span, hint=error.hint, values=error.values
             ) from None
-
-
-def _independence(spec: Spec, hidden: frozenset[Action]) -> Independence:
-    """What matters before which events: found out once for all replays of a spec."""
-    known = spec.kept.get(hidden)
-    if not isinstance(known, Independence):
-        known = spec.kept[hidden] = Independence(spec, hidden)
-    return known
 
 
 def _undominated(nodes: Iterable[Node]) -> list[Node]:

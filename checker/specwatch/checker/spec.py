@@ -94,7 +94,7 @@ class Spec:
         self.next_name = next_.name if isinstance(next_, tree.Name) else "Next"
         self.actions: tuple[Action, ...] = self._next.actions
         self.kept: dict[Hashable, Any] = {}
-        """What others found out about this spec with these constants, and would have to find out again."""
+        """What others found out about this spec and those with other constants, by all that it depends on."""
         self.unchecked: list[str] = []
         self.invariants: list[Invariant] = [self._invariant(named) for named in config.invariants]
         self.step_properties: list[StepProperty] = []
@@ -111,7 +111,6 @@ class Spec:
         other = copy.copy(self)
         replaced = {name: target for name, target in self.evaluator.replaced.items() if name not in constants}
         other.evaluator = Evaluator(self.program, {**self.evaluator.constants, **constants}, replaced)
-        other.kept = {}
         return other
 
     # --- the three functions --------------------------------------------------------------------------------------
