@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 from tests.checker.judge import Json, Model, means
 from tests.checker.judge_rules import Guard, Params, Rules, Ruling, Timed, judge_rules, precedence
 from tests.checker.models import MODELS
 from tests.checker.product import asked, ruling, spec_of
-from tests.checker.walks import DAMAGES_IN_TIME, Case, damaged, interesting_walk, with_times
+from tests.checker.walks import DAMAGES_IN_TIME, Case, damaged, fixed, interesting_walk, seeds, with_times
 
 from specwatch.checker.api import Options
 from specwatch.checker.behaviour import Order
@@ -23,15 +22,6 @@ from specwatch.checker.timed import Timed as ProductTimed
 WALKS = 3
 MUTANTS = 7
 WALKS_NIGHTLY = 150
-
-fixed = settings(
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-seeds = st.randoms(use_true_random=True)
 
 
 def same(name: str) -> Guard:

@@ -9,13 +9,22 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 from tests.checker.judge import Json
 from tests.checker.judge_rules import UNDECIDED, Missing, Rules, Ruling, judge_rules, precedence
 from tests.checker.models import MODELS
 from tests.checker.product import asked, ruling, spec_of
-from tests.checker.walks import DAMAGES, OBSERVED, Case, damaged, interesting_walk, with_times
+from tests.checker.walks import (
+    DAMAGES,
+    OBSERVED,
+    Case,
+    damaged,
+    every_model,
+    fixed,
+    interesting_walk,
+    seeds,
+    with_times,
+)
 
 from specwatch.checker.api import Options
 from specwatch.checker.behaviour import Event, Loss, Order
@@ -24,15 +33,6 @@ WALKS = 2
 WALKS_NIGHTLY = 100
 MOST_UNDECIDED = 0.1
 
-fixed = settings(
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-every_model = pytest.mark.parametrize(("name", "config"), MODELS, ids=[".".join(key) for key in MODELS])
-seeds = st.randoms(use_true_random=True)
 
 KEYED = {"Shelf": "t", "Post": "t"}
 

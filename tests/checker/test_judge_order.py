@@ -9,13 +9,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 from tests.checker.judge import Json
 from tests.checker.judge_rules import Rules, Ruling, judge_rules, precedence
 from tests.checker.models import MODELS
 from tests.checker.product import asked, ruling, spec_of
-from tests.checker.walks import DAMAGES_IN_TIME, Case, damaged, interesting_walk, with_times
+from tests.checker.walks import DAMAGES_IN_TIME, Case, damaged, every_model, fixed, interesting_walk, seeds, with_times
 
 from specwatch.checker.api import Options, judge
 from specwatch.checker.behaviour import Order
@@ -24,16 +23,6 @@ from specwatch.collector.assemble import collect
 WALKS = 3
 MUTANTS = 7
 WALKS_NIGHTLY = 150
-
-fixed = settings(
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-every_model = pytest.mark.parametrize(("name", "config"), MODELS, ids=[".".join(key) for key in MODELS])
-seeds = st.randoms(use_true_random=True)
 
 
 def drawn(draw: Random, name: str, config: str) -> Case:

@@ -16,11 +16,10 @@ from functools import cache
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 from tests.checker.judge import REFUSED, Json, Judgement, Model, judge
 from tests.checker.models import MODELS, TRACES
-from tests.checker.walks import OBSERVED, Case, damaged, interesting_walk, numbered
+from tests.checker.walks import OBSERVED, Case, damaged, every_model, fixed, interesting_walk, numbered, seeds
 
 from specwatch.checker import check, load_spec
 from specwatch.checker.behaviour import Behaviour, Event, Order
@@ -37,17 +36,8 @@ WALKS_NIGHTLY = 450
 
 SEPARABLE = {"Shelf"}
 
-fixed = settings(
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=[Phase.generate],  # seeds do not shrink: `smaller` does that
-    suppress_health_check=list(HealthCheck),
-)
 ORDERS: tuple[Order, ...] = ("total", "emitter")
 every_order = pytest.mark.parametrize("order", ORDERS)
-every_model = pytest.mark.parametrize(("name", "config"), MODELS, ids=[".".join(key) for key in MODELS])
-seeds = st.randoms(use_true_random=True)
 
 
 def smaller(case: Case) -> Iterator[Case]:

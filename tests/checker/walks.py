@@ -11,6 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
 from tests.checker.judge import Json, Model, State, Step, to_json
 from tests.checker.models import MODELS
 
@@ -32,6 +35,17 @@ FINITE = {
 
 BRANCHING = {"Put", "Get", "Write"}
 """Actions that lead to another state by each parameter, again and again: hidden, they cost minutes a case."""
+
+
+fixed = settings(
+    deadline=None,
+    database=None,
+    derandomize=True,
+    phases=[Phase.generate],  # seeds do not shrink
+    suppress_health_check=list(HealthCheck),
+)
+every_model = pytest.mark.parametrize(("name", "config"), MODELS, ids=[".".join(key) for key in MODELS])
+seeds = st.randoms(use_true_random=True)
 
 
 @dataclass(frozen=True)

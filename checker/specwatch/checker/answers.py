@@ -84,6 +84,7 @@ class Answers:
         self.starts = Starts(spec, separable, bounds, options)
         plain = rules.hidden_max is None and not rules.keep_constraints and not rules.when
         plain = plain and not spec.step_properties and options.start != "state"
+        self.timed = {action.label for one in rules.timed for action in spec.named(one.action)}
         # What comes first in a log is first of all only where the log begins at the beginning.
         self.causes = options.causes if options.start == "init" else ()
         self.tables: KeyReplay | None = None
@@ -123,9 +124,9 @@ class Answers:
             events = behaviour.events
             if behaviour.order != "total":
                 events = [events[place] for place in order.chain()]
-            if tables.suits_key(events, self.name(behaviour)):
-                found = tables.follow(events, self.name(behaviour))
-                answer = self.followed(found)
+            name = self.name(behaviour)
+            if tables.suits_key(events, name):
+                answer = self.followed(tables.follow(events, name))
                 if answer is not None:
                     return self.with_unparsed(answer, behaviour)
         answer = self.replayed(behaviour, order, self.key_of(behaviour))
@@ -150,8 +151,7 @@ class Answers:
         if found.bound is not None:
             reason = f"bound: {found.bound}, after event {found.reached:,}"
             return Answer("inconclusive", None, found.reached, found.coverage, reason=reason)
-        timed = {action.label for one in self.rules.timed for action in self.spec.named(one.action)}
-        if found.failed is not None or not timed.isdisjoint(found.coverage):
+        if found.failed is not None or not self.timed.isdisjoint(found.coverage):
             return None
         return Answer("conforms", None, found.reached, found.coverage)
 
@@ -175,12 +175,10 @@ class Answers:
     def is_touched(self, order: Ordered, low: Sequence[int], high: Sequence[int]) -> bool:
         """Whether what is missing may be about the key: not before its life's first action, nor after its last."""
         sizes = [len(lane) for lane in order.lanes]
-        events = [event for lane in order.lanes for event in lane]
-        if not any(high) and self.options.start == "init":
-            firsts = [lane[0] for index, lane in enumerate(order.lanes) if order.is_ready((0,) * len(sizes), index)]
-            if all(event.action in self.options.first for event in firsts):
-                return False
-        if list(low) == sizes and events:
+        from_the_beginning = not any(high) and self.options.start == "init"
+        if from_the_beginning and all(event.action in self.options.first for event in order.firsts()):
+            return False
+        if list(low) == sizes and any(sizes):
             last = [lane[-1] for lane in order.lanes]
             return not any(event.action in self.options.terminal for event in last)
         return True
@@ -230,8 +228,7 @@ class Answers:
 
     def could_be_open(self, behaviour: Behaviour, order: Ordered) -> bool:
         """Whether a behaviour may have begun before its log."""
-        begun = (0,) * len(order.lanes)
-        firsts = [lane[0] for number, lane in enumerate(order.lanes) if order.is_ready(begun, number)]
+        firsts = order.firsts()
         if self.options.scope == "run" and self.rules.key is not None:
             # Any of the run's keys may have begun before it.
             by_key: dict[str, Event] = {}

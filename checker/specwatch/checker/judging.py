@@ -53,7 +53,6 @@ class Judge:
                 raise TlaConfigError(f"{name} is hidden, and so cannot be terminal")
         self.rules = self._rules()
         self.bounds = Bounds(options.max_states, options.timeout, options.max_memory, began=options.began)
-        self.coupled: Coupled | None = None
         self.separable = self._separable()
         if self.options.scope == "key" and self.separable is not None:
             self.rules = replace(self.rules, key=self.separable.key)
@@ -84,9 +83,6 @@ class Judge:
         for one in options.timed:
             self.actions(one.action, "hidden")
             self.actions(one.after, f"hidden.{one.action}.after")
-        fillers = None
-        if options.fillers is not None:
-            fillers = frozenset(action for name in options.fillers for action in self.spec.named(name))
         return Rules(
             hidden,
             options.hidden_max,
@@ -94,7 +90,6 @@ class Judge:
             when=tuple(one for one in options.when if one[0] in inserted),
             timed=tuple(one for one in options.timed if one.action in inserted),
             skew=options.skew,
-            fillers=fillers,
             key=options.key,
             terminal=frozenset(options.terminal),
             # An invariant of ends looks at all that hidden steps may have made of the last state.

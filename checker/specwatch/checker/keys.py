@@ -14,7 +14,7 @@ import msgspec
 from .behaviour import Behaviour, Event, Json
 from .observe import candidates
 from .paths import Rules
-from .reading import EventError, known_names, read_event, taken
+from .reading import EventError, actions_of, known_names, read_event, taken
 from .slicing import Coupled, Separable, read_for_key
 from .spec import Action, Spec, State
 from .tla.errors import TlaConfigError
@@ -109,7 +109,7 @@ class Keys:
         form = (event.action, *event.alternatives, "", *event.params)
         if form not in self._forms:
             read_event(self.spec, event, number)
-            actions = [action for name in (event.action, *event.alternatives) for action in self.spec.named(name)]
+            actions = actions_of(self.spec, event)
             key = self.separable.key
             keyed = [action for action in actions if key in action.parameters]
             names = [name for name in event.params if any(action.parameter(name) == key for action in keyed)]
@@ -150,7 +150,7 @@ class Keys:
         if not event.expect:
             return
         key = self.separable.key
-        actions = [action for name in (event.action, *event.alternatives) for action in self.spec.named(name)]
+        actions = actions_of(self.spec, event)
         names = {name for action in actions for name in action.aliases if action.parameter(name) == key} | {key}
         for predicate in read_event(self.spec, event, number).expected:
             own = names | {written for written, field in predicate.spelt.items() if field == param}
@@ -166,10 +166,6 @@ class Keys:
             if param is not None:
                 self._observed |= read
 
-    def without_keys(self) -> Spec:
-        """The spec with no key at all."""
-        return self.spec.with_constants({self.separable.keys: frozenset()})
-
     def of_unseen(self, seen: Iterable[Json]) -> Spec:
         """The spec of the run-level part: with one key that has no events, for all those that have none; with no key
         where every key has some.
@@ -177,18 +173,18 @@ class Keys:
         keys = self.spec.evaluator.constants[self.separable.keys]
         known = {value for key in seen for value in candidates(key, keys, self.spec.models)}
         unseen = next((key for key in elements(keys) if key not in known), None) if is_finite(keys) else None
-        return self.spec.with_constants({self.separable.keys: frozenset() if unseen is None else frozenset({unseen})})
+        return self.separable.spec_of(self.spec, *(() if unseen is None else (unseen,)))
 
     def refuse_choices(self, common: Behaviour) -> None:
         """Refuses run-level events that leave open what they changed, where keys read it.
 
         :raises EventError: an unlogged parameter, or several outcomes.
         """
-        spec = self.without_keys()
+        spec = self.separable.spec_of(self.spec)
         choices = self.choices()
         states: set[State] = set(spec.initial_states())
         for number, event in enumerate(common.events, 1):
-            actions = {action for name in (event.action, *event.alternatives) for action in spec.named(name)}
+            actions = actions_of(spec, event)
             reading = read_event(spec, event, number)
             following: set[State] = set()
             for state in states:

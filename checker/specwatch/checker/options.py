@@ -23,8 +23,6 @@ class Options(msgspec.Struct, kw_only=True):
     terminal: tuple[str, ...] = ()
     first: tuple[str, ...] = ("Publish",)
     """The actions with which a key's life begins."""
-    fillers: tuple[str, ...] | None = None
-    """The actions that a lost record may have been; None for all."""
     complete: bool = False
     at_end: tuple[str, ...] = ()
     """Invariants of ends: definitions that hold of a complete behaviour's last state."""

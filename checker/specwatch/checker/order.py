@@ -76,6 +76,11 @@ class Ordered:
         own = self.needs[lane]
         return index < len(own) and all(cut[other] >= count for other, count in own[index])
 
+    def firsts(self) -> list[Event]:
+        """The events of which any may be the first."""
+        begun = (0,) * len(self.lanes)
+        return [events[0] for lane, events in enumerate(self.lanes) if self.is_ready(begun, lane)]
+
     def is_chain(self) -> bool:
         """Whether only one order of the events is possible, which then is that of :meth:`chain`."""
         cut = [0] * len(self.lanes)

@@ -106,8 +106,6 @@ class Rules:
     timed: tuple[Timed, ...] = ()
     skew: int = 0
     """The most that two clocks differ, in nanoseconds."""
-    fillers: frozenset[Action] | None = None
-    """The actions that a lost record may have been; None for all."""
     key: str | None = None
     """The parameter that is the key."""
     terminal: frozenset[str] = frozenset()

@@ -46,7 +46,9 @@ def read_event(spec: Spec, event: Event, number: int) -> Reading:
 
     :raises EventError: an action that Next lacks, or a parameter that the action lacks.
     """
-    actions = [action for name in (event.action, *event.alternatives) for action in _named(spec, name, event, number)]
+    for name in (event.action, *event.alternatives):
+        _refuse_unknown(spec, name, event, number)
+    actions = actions_of(spec, event)
     by_params: dict[tuple[tuple[str, str], ...], list[Action]] = {}
     for action in actions:
         meant = [(name, action.parameter(name)) for name in event.params]
@@ -76,6 +78,11 @@ def read_event(spec: Spec, event: Event, number: int) -> Reading:
     return Reading(event, tuple(requests), expected)
 
 
+def actions_of(spec: Spec, event: Event) -> list[Action]:
+    """The actions that an event may mean, by its own name and those of its alternatives."""
+    return [action for name in (event.action, *event.alternatives) for action in spec.named(name)]
+
+
 def check_events(spec: Spec, events: Iterable[Event]) -> None:
     """Refuses what the spec lacks before anything is replayed, be it after the step that decides.
 
@@ -90,9 +97,8 @@ def check_events(spec: Spec, events: Iterable[Event]) -> None:
             known.add(form)
 
 
-def _named(spec: Spec, name: str, event: Event, number: int) -> tuple[Action, ...]:
-    actions = spec.named(name)
-    if not actions:
+def _refuse_unknown(spec: Spec, name: str, event: Event, number: int) -> None:
+    if not spec.named(name):
         near = difflib.get_close_matches(name, spec.names(), 3, 0.5)
         defined = f" (it is defined, and no part of {spec.next_name})" if name in spec.program.definitions else ""
         raise EventError(
@@ -101,7 +107,6 @@ def _named(spec: Spec, name: str, event: Event, number: int) -> tuple[Action, ..
             number,
             hint=f"did you mean {' or '.join(near)}?" if near else f"its actions are {', '.join(spec.names())}",
         )
-    return actions
 
 
 def known_names(actions: Iterable[Action]) -> list[str]:

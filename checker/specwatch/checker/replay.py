@@ -34,7 +34,7 @@ from .paths import Break, Filled, Filling, Inserted, Key, Node, Outcome, Rules, 
 from .reading import Reading, check_events, chosen, event_fields, known_names, read_event, taken
 from .remaining import Remaining
 from .spec import Spec, State, Successor
-from .timed import Marks, Span, Timing, dominates
+from .timed import Marks, Span, Timing, dominates, span_of
 from .tla.errors import TlaError, TlaEvaluationError
 
 TOLD_APART = 3
@@ -88,9 +88,7 @@ class Replay:
         self.lanes = self.order.lanes
         self.windows = self.order.windows
         self.held = [self._held(window) for window in self.windows]
-        self.step_properties = spec.step_properties
         self.timing = Timing(spec, rules.timed) if rules.timed else None
-        self.fillers = frozenset(spec.actions) if rules.fillers is None else rules.fillers
         self.when = {
             action: spec.predicates.parse(text, known_names([action]), f"hidden.{name}.when")
             for name, text in rules.when
@@ -99,7 +97,7 @@ class Replay:
         off = rules.everywhere or rules.hidden_max is not None or rules.keep_constraints or rules.timed or self.when
         self.independence: Independence | None = None
         self.remaining: Remaining | None = None
-        if rules.hidden and not (off or self.windows or self.step_properties):
+        if rules.hidden and not (off or self.windows or spec.step_properties):
             self.independence = independence(spec, rules.hidden)
             self.remaining = Remaining(spec, self.independence, self.lanes)
         self._readings: dict[tuple[int, int], Reading] = {}
@@ -359,7 +357,7 @@ class Replay:
         event = window.loss.event
         if event is not None:
             return taken(self.spec, read_event(self.spec, event, 0), state)
-        return self.spec.successors(state, self.fillers)
+        return self.spec.successors(state)
 
     def _held(self, window: Window) -> list[Json] | None:
         """The keys that what is missing was about, as the spec knows them: an id may have been interned."""
@@ -377,7 +375,7 @@ class Replay:
 
     def between(self, node: Node, nexts: list[Reading]) -> Span:
         """When a step may be that no event tells of: between its neighbours, each widened by the skew."""
-        ends = [_span(reading.event)[1] for reading in nexts]
+        ends = [span_of(reading.event)[1] for reading in nexts]
         return node.last - self.rules.skew, min(ends, default=math.inf) + self.rules.skew
 
     def at(self, cut: Cut) -> Span:
@@ -398,11 +396,11 @@ class Replay:
         cut = (*node.cut[:lane], node.cut[lane] + 1, *node.cut[lane + 1 :])
         marks = node.marks
         if self.timing is not None:
-            marks = self.timing.after(marks, successor.action, successor.params, _span(event))
+            marks = self.timing.after(marks, successor.action, successor.params, span_of(event))
         way = node.way if self.total else Way(node.way, lane)
         reached = self.reached(node, successor, level, cut, way, hidden=False, marks=marks)
         if self.timing is not None:
-            reached.last = _span(event)[0]
+            reached.last = span_of(event)[0]
         if node.filled and not self.exact:
             # A window that has closed is forgotten, and paths that differ in it alone are one again.
             filled = tuple(
@@ -426,7 +424,7 @@ class Replay:
     ) -> Node:
         state = successor.state
         broken = self.spec.broken(state)
-        if self.step_properties:
+        if self.spec.step_properties:
             broken |= self.spec.broken_step(node.state, state)
         first = node.first_break
         if first is None and broken:
@@ -506,13 +504,6 @@ def _undominated(nodes: Iterable[Node]) -> list[Node]:
                 best.append(node)
         kept.extend(best)
     return kept
-
-
-def _span(event: Event) -> Span:
-    """When an event was, as far as is known."""
-    if event.time is None:
-        return -math.inf, math.inf
-    return event.time, event.time if event.until is None else event.until
 
 
 def _fewest(nodes: Iterable[Node]) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .behaviour import Event
 from .spec import Action
-from .timed import Span
+from .timed import Span, span_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,7 @@ class Required:
             return False
         if self.during is None:
             return True
-        if event.time is None:
-            return False
-        return self.is_during((event.time, event.time if event.until is None else event.until), faults)
+        return event.time is not None and self.is_during(span_of(event), faults)
 
     def is_during(self, span: Span, faults: Sequence[Event]) -> bool:
         """Whether a time, or some of it, lies within a fault."""

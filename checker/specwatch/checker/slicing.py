@@ -28,6 +28,7 @@ from .stutter import is_true_of_stutter
 from .tla import tree
 from .tla.evaluate import Branch, Given, Inline, Leaf
 from .tla.source import Span
+from .tla.values import Value
 
 Keys = frozenset[str]
 """The names that stand for the key where an expression is read."""
@@ -74,6 +75,10 @@ class Separable:
         object.__setattr__(self, "run_level", frozenset(effect.action for effect in self.effects))
         object.__setattr__(self, "pointwise", frozenset(e.action for e in self.effects if e.changes & self.keyed))
         object.__setattr__(self, "choices", self.choices_for(()))
+
+    def spec_of(self, spec: Spec, *keys: Value) -> Spec:
+        """The spec with these keys alone."""
+        return spec.with_constants({self.keys: frozenset(keys)})
 
     def choices_for(self, observed: Iterable[str]) -> frozenset[Action]:
         """``choices``, where keyed events have observed these variables besides."""

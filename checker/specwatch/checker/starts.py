@@ -64,7 +64,7 @@ class Starts:
     def spec_of(self, key: Value) -> Spec:
         """The spec with one key alone."""
         assert self.separable is not None  # there are keys
-        return self.spec.with_constants({self.separable.keys: frozenset({key})})
+        return self.separable.spec_of(self.spec, key)
 
     def _renamed(self, state: State, key: Value) -> State:
         assert self.separable is not None  # there are keys

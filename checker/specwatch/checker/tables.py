@@ -191,7 +191,7 @@ class KeyReplay:
     def of_key(self, key: Json) -> Spec:
         """The spec with one key only."""
         [value] = self._candidates(key)
-        return self.spec.with_constants({self.separable.keys: frozenset({value})})
+        return self.separable.spec_of(self.spec, value)
 
     def run(self, behaviour: Behaviour) -> KeyOutcome:
         """Goes through a behaviour once, in its order, until some key cannot go on well."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from .behaviour import Event
 from .spec import Action, Spec
 from .tla.values import Value
 
@@ -21,6 +22,13 @@ Span = tuple[float, float]
 """The earliest and the latest time of a step, in nanoseconds since the epoch."""
 
 Params = tuple[tuple[str, Value], ...]
+
+
+def span_of(event: Event) -> Span:
+    """When an event was, as far as is known."""
+    if event.time is None:
+        return -math.inf, math.inf
+    return event.time, event.time if event.until is None else event.until
 
 
 class Mark(NamedTuple):
@@ -85,10 +93,6 @@ class Timing:
                 others = [other for other in marks if (other.kind, other.values) != (kind, values)]
                 marks = tuple(sorted([*others, mark], key=lambda mark: (mark.kind, repr(mark.values))))
         return marks
-
-    def concerns(self, label: str) -> bool:
-        """Whether an action's hidden steps are bounded."""
-        return any(action.label == label for bound in self.bounds for action in bound.action)
 
 
 def dominates(one: Marks, other: Marks) -> bool:

@@ -157,12 +157,13 @@ def allow_inconclusive(verdict: Verdict, share: Fraction) -> None:
 def _options(binding: Binding | None, given: Mapping[str, Any], began: float) -> Options:
     """The options of the replay: what was given, else what the binding says."""
     from specwatch.checker.api import Options
-    from specwatch.collector.binding import with_settings
-    from specwatch.collector.times import duration
+    from specwatch.collector.assemble import skew_of
+    from specwatch.collector.binding import Binding, with_settings
 
     options = Options(
         hidden=given["hidden"] or (),
         hidden_max=given["hidden_max"],
+        skew=skew_of(binding or Binding(), given["skew"]),
         strict=given["strict"],
         scope=given["scope"] or (binding.scope if binding else "run"),
         start=given["start"] or (binding.start if binding else None) or "init",
@@ -177,9 +178,6 @@ def _options(binding: Binding | None, given: Mapping[str, Any], began: float) ->
     )
     if binding is not None:
         _bind(options, with_settings(binding, given["settings"]), given)
-    skew = duration(given["skew"]) if given["skew"] is not None else binding.skew if binding else None
-    if skew is not None:
-        options.skew = skew
     return options
 
 

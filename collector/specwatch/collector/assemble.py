@@ -63,7 +63,7 @@ def collect(
     format = format or binding.format
     if format != "auto" and format not in DECODERS:
         raise CollectorError(f"there is no format {format!r}", hint=f"formats: auto, {', '.join(DECODERS)}")
-    clocks = _skew(binding, skew)
+    clocks = skew_of(binding, skew)
     order = order or binding.order
     logs = find(paths, stdin)
     if order != "total":
@@ -106,7 +106,7 @@ def collect(
     )
 
 
-def _skew(binding: Binding, skew: str | float | None) -> int:
+def skew_of(binding: Binding, skew: str | float | None) -> int:
     """The most that two clocks differ, in nanoseconds: one second, if no one says."""
     if skew is None:
         return NANOSECONDS if binding.skew is None else binding.skew
