@@ -1,8 +1,14 @@
-"""What holds for every test: in CI nothing is skipped, since a skipped rule is an unguarded one."""
+"""What holds for every test: in CI nothing is skipped, since a skipped rule is an unguarded one.
+
+What a test needs and no wheel carries is installed where that can be done: as root on Debian and Ubuntu.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +32,18 @@ def skipped(config: pytest.Config) -> list[object]:
     """The skips of all workers; empty in a worker of pytest-xdist, which has no terminal reporter of its own."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     return list(reporter.stats.get("skipped", [])) if isinstance(reporter, pytest.TerminalReporter) else []
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_here() -> None:
+    """A RabbitMQ is on this machine, if need be from now on; else the test is skipped, and why is said."""
+    from specwatch.pilots.runtime import ServerError, packages, programs
+
+    lock = Path(tempfile.gettempdir(), f"specwatch-tests-packages-{os.geteuid()}.lock")
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # The tests run in several processes, and apt in one.
+        if not programs.programs("rabbitmq"):
+            try:
+                packages.install("rabbitmq")
+            except ServerError as error:
+                pytest.skip(f"no RabbitMQ: {error}")

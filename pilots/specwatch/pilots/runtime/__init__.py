@@ -32,7 +32,7 @@ def start(
 
     ``embedded``: new ones, whose folders are below ``directory`` and whose logs are in ``logs`` (default
     ``directory/logs``). Afterwards, and also when this process is killed, they are stopped and their folders removed;
-    the logs stay. ``external``: those at ``urls``, or at the URLs in SPECWATCH_VALKEY_URL and SPECWATCH_POSTGRES_URL;
+    the logs stay. ``external``: those at ``urls``, or at the URLs in SPECWATCH_VALKEY_URL, SPECWATCH_POSTGRES_URL, …;
     what the run keeps there is its own (``Server.prefix``; a schema that the URL selects) and is removed afterwards.
     Raises ``ServerError``.
     """
@@ -40,9 +40,13 @@ def start(
     logs = logs or directory / "logs"
     with contextlib.ExitStack() as running:
         if kind == "embedded":
-            from . import embedded
+            from . import embedded, rabbitmq
 
-            starters = {"valkey": embedded.start_valkey, "postgres": embedded.start_postgres}
+            starters = {
+                "valkey": embedded.start_valkey,
+                "postgres": embedded.start_postgres,
+                "rabbitmq": rabbitmq.start,
+            }
             servers = {}
             for name in needs:
                 servers[name], process = starters[name](directory.absolute(), logs.absolute())

@@ -37,7 +37,7 @@ def start_valkey(directory: Path, logs: Path) -> tuple[Server, Process]:
     password = secrets.token_hex(16)
 
     def attempt(port: int) -> Process:
-        home = _new_folder(directory, "valkey")
+        home = new_folder(directory, "valkey")
         config = home / "valkey.conf"
 
         def prepare() -> None:
@@ -83,7 +83,7 @@ def start_postgres(directory: Path, logs: Path) -> tuple[Server, Process]:
     password = secrets.token_hex(16)
 
     def attempt(port: int) -> Process:
-        home = _new_folder(directory, "postgres")
+        home = new_folder(directory, "postgres")
         data, secret = home / "data", home / "password"
 
         def prepare() -> None:
@@ -132,32 +132,37 @@ def start_postgres(directory: Path, logs: Path) -> tuple[Server, Process]:
 
 
 def up(
-    what: str, log: Path, attempt: Callable[[int], Process], ask: Callable[[int, Process], Server]
+    what: str,
+    log: Path,
+    attempt: Callable[[int], Process],
+    ask: Callable[[int, Process], Server],
+    wait: float | None = None,
 ) -> tuple[Server, Process]:
     """Start a server on a free port and wait until it answers; on another port where someone else took that one.
 
     ``ask`` raises ``ServerError`` while the server does not answer. So does this, with the end of the server's log,
-    when it ends instead, or is not up within ``START_WAIT`` seconds.
+    when it ends instead, or is not up within ``wait`` seconds, by default ``START_WAIT``.
     """
+    wait = START_WAIT if wait is None else wait
     for left in reversed(range(PORTS)):
         before = log.stat().st_size if log.exists() else 0
         port = free_port()
         process = attempt(port)
         try:
-            return _answer(what, port, process, ask), process
+            return _answer(what, port, process, ask, wait), process
         except BaseException as error:
             process.stop()
             if not isinstance(error, ServerError) or isinstance(error, ClientMissing):
                 raise
             said = _text(log, before)
-            if not (left and re.search(r"[Aa]ddress (already )?in use", said)):
+            if not (left and re.search(r"[Aa]ddress (already )?in use|eaddrinuse", said)):
                 end = "".join(f"\n    {line}" for line in said.splitlines()[-10:])
                 said = f"; its log ends:{end}" if end else "; its log is empty"
                 raise ServerError(f"{error.message}{said}", file=str(log), hint=error.hint) from None
     raise AssertionError("the last attempt has returned or raised")
 
 
-def _answer(what: str, port: int, process: Process, ask: Callable[[int, Process], Server]) -> Server:
+def _answer(what: str, port: int, process: Process, ask: Callable[[int, Process], Server], wait: float) -> Server:
     began = time.monotonic()
     while True:
         # The wait for its end is the pause between two questions too.
@@ -170,8 +175,8 @@ def _answer(what: str, port: int, process: Process, ask: Callable[[int, Process]
         except ClientMissing:
             raise
         except ServerError as error:
-            if seconds > START_WAIT:
-                raise ServerError(f"{what} did not come up within {START_WAIT:.0f} s: {error.message}") from None
+            if seconds > wait:
+                raise ServerError(f"{what} did not come up within {wait:.0f} s: {error.message}") from None
 
 
 def _ending(code: int) -> str:
@@ -236,6 +241,6 @@ def copy_program(postgres: Path, folder: Path) -> None:
         shutil.copytree(libraries, folder / libraries.name)
 
 
-def _new_folder(directory: Path, what: str) -> Path:
-    # No one else's, since its guard removes it.
+def new_folder(directory: Path, what: str) -> Path:
+    """Where a server may make its folder: no one else's, since its guard removes it."""
     return directory / f"specwatch-{what}-{secrets.token_hex(6)}"

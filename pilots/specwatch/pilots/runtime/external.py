@@ -1,6 +1,7 @@
 """Servers that others run: a run uses a namespace of its own there, and removes it afterwards.
 
-In a Valkey these are the keys with a prefix (kombu: ``global_keyprefix``), in a PostgreSQL a schema.
+In a Valkey these are the keys with a prefix (kombu: ``global_keyprefix``), in a RabbitMQ queues whose names have it, in
+a PostgreSQL a schema.
 """
 
 from __future__ import annotations
@@ -19,11 +20,16 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from .errors import ClientMissing, ServerError
 from .guard import GRACE, START_WAIT, spawn
 from .programs import SOURCES
+from .rabbitmq import ask_rabbitmq, delete_queues
 from .servers import Server, address, ask_postgres, ask_valkey, connect_postgres, connect_valkey
 
 SWEEP = "SPECWATCH_SWEEP"
 """How ``sweep`` is told what to remove: not by its command line, since URLs hold passwords."""
-EXAMPLES = {"valkey": "redis://127.0.0.1:6379/0", "postgres": "postgresql://user:password@127.0.0.1:5432/database"}
+EXAMPLES = {
+    "valkey": "redis://127.0.0.1:6379/0",
+    "postgres": "postgresql://user:password@127.0.0.1:5432/database",
+    "rabbitmq": "amqp://user:password@127.0.0.1:5672/vhost",
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,7 @@ class Namespace:
     prefix: str
     postgres: str
     schema: str
+    rabbitmq: str = ""
 
 
 @contextlib.contextmanager
@@ -41,7 +48,13 @@ def use(needs: Sequence[str], urls: Mapping[str, str], logs: Path) -> Iterator[d
     """The servers at ``urls``, else at those in the environment, by name. Raises ``ServerError``."""
     found = {name: find(name, urls.get(name)) for name in needs}
     token = secrets.token_hex(6)
-    own = Namespace(found.get("valkey", ""), f"specwatch:{token}:", found.get("postgres", ""), f"specwatch_{token}")
+    own = Namespace(
+        valkey=found.get("valkey", ""),
+        prefix=f"specwatch:{token}:",
+        postgres=found.get("postgres", ""),
+        schema=f"specwatch_{token}",
+        rabbitmq=found.get("rabbitmq", ""),
+    )
     servers = {name: ask(name, url, own) for name, url in found.items()}
     log = logs / "sweep.log"
     # If this process is killed, its keeper removes the namespace. It is there before there is anything to remove.
@@ -79,6 +92,10 @@ def find(name: str, given: str | None = None) -> str:
     if name == "valkey":
         # The same protocol; clients know it by its old name.
         return url.replace("valkey", "redis", 1) if url.startswith(("valkey://", "valkeys://")) else url
+    if name == "rabbitmq":
+        if not url.startswith(("amqp://", "amqps://")):
+            raise ServerError("the RabbitMQ server must be given as a URL", hint=hint)
+        return url
     if not url.startswith(("postgresql://", "postgres://")):
         raise ServerError("the PostgreSQL server must be given as a URL", hint=hint)
     return url
@@ -89,6 +106,8 @@ def ask(name: str, url: str, own: Namespace) -> Server:
     try:
         if name == "valkey":
             return Server(name, url, ask_valkey(url)[0], prefix=own.prefix)
+        if name == "rabbitmq":
+            return Server(name, url, ask_rabbitmq(url), prefix=own.prefix)
         return Server(name, with_search_path(url, own.schema), ask_postgres(url))
     except ClientMissing:
         raise
@@ -116,6 +135,11 @@ def remove(own: Namespace) -> None:
             _remove_keys(own)
         except ServerError as error:
             failed.append(f"keys {own.prefix}* are left at {address(own.valkey)}: {error.message}")
+    if own.rabbitmq:
+        try:
+            _remove_queues(own)
+        except ServerError as error:
+            failed.append(f"queues {own.prefix}* are left at {address(own.rabbitmq)}: {error.message}")
     if own.postgres:
         try:
             _remove_schema(own)
@@ -137,6 +161,13 @@ def _remove_keys(own: Namespace) -> None:
         raise ServerError(str(error)) from None
     finally:
         client.close()
+
+
+def _remove_queues(own: Namespace) -> None:
+    # AMQP has no word for "which queues are there": the pilot says which it may have made.
+    from ..rabbitmq.queues import names
+
+    delete_queues(own.rabbitmq, names(own.prefix))
 
 
 def _remove_schema(own: Namespace) -> None:

