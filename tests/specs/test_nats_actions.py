@@ -1,0 +1,145 @@
+"""Each action of JetStream in a run that it allows, and in one that it does not. What is tried on a server is in
+``tests/collector/probes/test_nats.py``."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cases.case_files import judged, word
+from tests.cases.test_kinds import log
+
+TAKEN = ("Publish t=T", "Pickup t=T w=A a=0")
+BEGUN = (*TAKEN, "Start t=T w=A")
+EXECUTED = (*BEGUN, "Execute t=T w=A")
+DONE = (*EXECUTED, "Done t=T w=A")
+ACKED = (*DONE, "Ack t=T w=A")
+TAKEN_TWICE = (*BEGUN, "AckTimeout t=T", "Pickup t=T w=B a=1 r=true", "Start t=T w=B")
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (ACKED, "conforms"),
+        (("Publish t=T", "Publish t=T"), "diverges 2"),
+        (("Publish t=T", "Pickup t=T r=true"), "diverges 2"),
+        ((*BEGUN, "Done t=T"), "diverges 4"),
+        ((*EXECUTED, "Execute t=T"), "diverges 5"),
+        ((*ACKED, "Ack t=T"), "diverges 7"),
+        ((*ACKED, "Done t=T"), "diverges 7"),
+        ((*BEGUN, "Fail t=T", "Ack t=T"), "conforms"),
+        ((*TAKEN, "Fail t=T"), "diverges 3"),
+        # a word comes when the worker likes, once
+        ((*TAKEN, "Ack t=T w=A", "Start t=T", "Execute t=T", "Done t=T"), "conforms"),
+        ((*TAKEN, "Ack t=T w=A", "Nack t=T w=A"), "diverges 4"),
+        # nothing comes again but by the timer or a nak: not by a lost connection, not by a dead worker
+        ((*BEGUN, "Pickup t=T w=B"), "diverges 4"),
+        ((*BEGUN, "ConnLost w=A", "Pickup t=T w=B"), "diverges 5"),
+        ((*BEGUN, "Crash w=A", "Pickup t=T w=B"), "diverges 5"),
+        ((*BEGUN, "Crash w=A", "AckTimeout t=T", "Pickup t=T w=B a=1"), "conforms"),
+        ((*BEGUN, "ConnLost w=A", "ConnUp w=A", "Execute t=T w=A", "Done t=T w=A", "Ack t=T w=A"), "conforms"),
+        ((*BEGUN, "Crash w=A", "Execute t=T w=A"), "diverges 5"),
+        ((*BEGUN, "AckTimeout t=T", "AckTimeout t=T"), "diverges 5"),
+        ((*ACKED, "AckTimeout t=T"), "diverges 7"),
+        # the number of deliveries only grows
+        ((*BEGUN, "AckTimeout t=T", "Pickup t=T w=B a=0"), "diverges 5"),
+        ((*BEGUN, "AckTimeout t=T", "Pickup t=T w=B a=0 r=true"), "diverges 5"),
+        ((*BEGUN, "AckTimeout t=T", "Pickup t=T w=B a=1 r=false"), "diverges 5"),
+        # one that no one told of is in a buffer, from where it may come, once
+        (("Publish t=T", "Pickup t=T w=B a=1", "Pickup t=T w=A a=0"), "conforms"),
+        (("Publish t=T", "Pickup t=T w=B a=1", "Ack t=T w=B", "Pickup t=T w=A a=0", "Start t=T w=A"), "conforms"),
+        (("Publish t=T", "Pickup t=T w=B a=1", "Pickup t=T w=A a=0", "Pickup t=T w=C a=0"), "diverges 4"),
+        # the copy goes on when its timer is over
+        ((*BEGUN, "AckTimeout t=T", "Execute t=T w=A", "Done t=T w=A", "Ack t=T w=A"), "conforms"),
+        ((*TAKEN_TWICE, "Execute t=T w=A", "Execute t=T w=B"), "violates 8 NoDoubleExecution"),
+        # a late ack settles the redelivered copy, and the other worker's ack counts as little as it fails
+        ((*TAKEN_TWICE, "Fail t=T w=A", "Ack t=T w=A", "AckTimeout t=T"), "diverges 9"),
+        ((*TAKEN_TWICE, "Fail t=T w=A", "Ack t=T w=A", "Pickup t=T w=C a=2"), "diverges 9"),
+        ((*TAKEN_TWICE, "Fail t=T w=A", "Ack t=T w=A", "Fail t=T w=B", "Ack t=T w=B"), "conforms"),
+        # ... also where it is due and not yet delivered
+        ((*EXECUTED, "AckTimeout t=T", "Done t=T w=A", "Ack t=T w=A", "Pickup t=T w=B a=1"), "diverges 8"),
+        # an ack without an answer may not have reached the server
+        ((*DONE, "AckSent t=T w=A", "AckTimeout t=T", "Pickup t=T w=B a=1"), "conforms"),
+        ((*DONE, "AckSent t=T w=A", "Pickup t=T w=B a=1"), "diverges 7"),
+        ((*TAKEN_TWICE, "Ack t=T w=A", "AckSent t=T w=B", "AckTimeout t=T"), "diverges 9"),
+        # nak: at once, be the message another's by now
+        ((*BEGUN, "Nack t=T w=A", "Pickup t=T w=B a=1"), "conforms"),
+        ((*TAKEN_TWICE, "Nack t=T w=A", "Pickup t=T w=C a=2"), "conforms"),
+        ((*TAKEN_TWICE, "Nack t=T w=A", "Nack t=T w=B", "Pickup t=T a=2", "Pickup t=T a=3"), "diverges 10"),
+        ((*ACKED, "Nack t=T w=A"), "diverges 7"),
+        ((*TAKEN_TWICE, "Ack t=T w=A", "Nack t=T w=B", "Pickup t=T w=C a=2"), "diverges 9"),
+        # ... with a delay: when it is over
+        ((*BEGUN, "NackDelayed t=T w=A", "Pickup t=T w=B a=1"), "diverges 5"),
+        ((*BEGUN, "NackDelayed t=T w=A", "AckTimeout t=T", "Pickup t=T w=B a=1"), "conforms"),
+        # term: never again, be it another's by now; if the server has it
+        ((*BEGUN, "Reject t=T w=A", "AckTimeout t=T"), "diverges 5"),
+        ((*TAKEN_TWICE, "Reject t=T w=A", "Nack t=T w=B", "Pickup t=T w=C a=2"), "diverges 9"),
+        ((*BEGUN, "RejectSent t=T w=A", "AckTimeout t=T", "Pickup t=T w=B a=1"), "conforms"),
+        # in progress: of a delivery that was made
+        ((*BEGUN, "InProgress t=T w=A a=0", "InProgress t=T w=A a=0", "AckTimeout t=T"), "conforms"),
+        ((*BEGUN, "InProgress t=T w=A a=1"), "diverges 4"),
+        ((*TAKEN_TWICE, "AckTimeout t=T", "InProgress t=T w=A a=0", "Pickup t=T w=C a=2"), "conforms"),
+        # parked: no one gets it, and a word about it does nothing
+        ((*BEGUN, "AckTimeout t=T", "Park t=T", "Pickup t=T w=B a=1"), "diverges 6"),
+        ((*BEGUN, "AckTimeout t=T", "Park t=T", "Nack t=T w=A", "Pickup t=T w=B a=1"), "diverges 7"),
+        ((*DONE, "AckTimeout t=T", "Park t=T", "Ack t=T w=A"), "conforms"),
+        ((*BEGUN, "Park t=T"), "diverges 4"),
+        (("Publish t=T", "Park t=T"), "diverges 2"),
+        # one answer a publishing
+        (("Publish t=T", "PubAck t=T seq=100"), "conforms"),
+        (("Publish t=T", "PubAck t=T seq=100", "PubAck t=T seq=101"), "diverges 3"),
+        (("Publish t=T", "PubAck t=T seq=100 dup=true"), "diverges 2"),
+        (("Publish t=T", "Republish t=T", "PubAck t=T seq=1", "PubAck t=T seq=1 dup=true"), "conforms"),
+        (("Publish t=T", "Republish t=T", "PubAck t=T seq=1 dup=false", "PubAck t=T seq=1 dup=false"), "diverges 4"),
+        (("Republish t=T",), "diverges 1"),
+        # one more message, one more execution; none where it was dropped
+        (
+            (*EXECUTED, "Republish t=T", "Pickup t=T w=B a=0", "Start t=T w=B", "Execute t=T w=B"),
+            "conforms",
+        ),
+        (
+            (*EXECUTED, "Republish t=T", "PubAck t=T dup=true", "Pickup t=T w=B a=0"),
+            "diverges 7",
+        ),
+        (
+            (*EXECUTED, "Republish t=T", "AckTimeout t=T", "Pickup t=T w=B a=1", "Start t=T w=B", "Execute t=T w=B",
+             "Pickup t=T w=C a=0", "Start t=T w=C", "Execute t=T w=C"),
+            "violates 12 NoDoubleExecution",
+        ),
+        # the transaction failed after all
+        ((*EXECUTED, "Undo t=T", "Execute t=T", "Done t=T", "Ack t=T"), "conforms"),
+        ((*EXECUTED, "Undo t=T", "Done t=T"), "diverges 6"),
+        # there is no guard, so there is nothing to skip
+        ((*BEGUN, "Skip t=T"), "diverges 4"),
+        # acked before it was done, and no one is left to do it
+        ((*TAKEN, "Ack t=T w=A", "Crash w=A"), "violates 4 AckedWasExecuted"),
+    ],
+)  # fmt: skip
+def test_each_action_where_nothing_is_hidden(steps: tuple[str, ...], expected: str) -> None:
+    assert word(judged("nats", "faulty", log(*steps), hidden=[])) == expected
+
+
+AGAIN = ("Pickup t=T w=B a=1", "Start t=T w=B")
+
+
+@pytest.mark.parametrize(
+    ("mode", "steps", "expected"),
+    [
+        ("faulty", (*EXECUTED, *AGAIN, "Execute t=T w=B"), "violates 7 NoDoubleExecution"),
+        ("idempotent", (*EXECUTED, *AGAIN, "Execute t=T w=B"), "diverges 7"),
+        ("idempotent", (*EXECUTED, *AGAIN, "Skip t=T w=B", "Done t=T w=B", "Ack t=T w=B"), "conforms"),
+        ("idempotent", (*BEGUN, *AGAIN, "Skip t=T w=B", "Execute t=T w=B"), "diverges 7"),
+        ("idempotent", (*BEGUN, "Skip t=T w=A"), "diverges 4"),
+        ("idempotent", (*EXECUTED, "Undo t=T w=A", *AGAIN, "Execute t=T w=B"), "conforms"),
+        ("check-then-insert", (*EXECUTED, *AGAIN, "Execute t=T w=B"), "diverges 7"),
+        ("check-then-insert", (*BEGUN, *AGAIN, "Execute t=T w=B", "Execute t=T w=A"), "violates 7 NoDoubleExecution"),
+        ("check-then-insert", (*EXECUTED, *AGAIN, "Skip t=T w=B"), "conforms"),
+    ],
+)
+def test_each_guard(mode: str, steps: tuple[str, ...], expected: str) -> None:
+    assert word(judged("nats", mode, log(*steps))) == expected
+
+
+def test_a_log_that_names_neither_workers_nor_numbers_is_judged_all_the_same() -> None:
+    once = ("Pickup t=T", "Start t=T", "Execute t=T", "Done t=T", "Ack t=T")
+    assert word(judged("nats", "faulty", log(*once))) == "conforms"
+    assert word(judged("nats", "faulty", log(*once, "Pickup t=T"))) == "diverges 6"
+    assert word(judged("nats", "faulty", log(*once[:3], *once[:3]))) == "violates 6 NoDoubleExecution"
