@@ -53,6 +53,13 @@ class Record:
     event: dict[str, Json]
 
     @property
+    def logged(self) -> float:
+        """The time by its process's clock."""
+        time = self.event["time"]
+        assert isinstance(time, float)
+        return time
+
+    @property
     def key(self) -> str | None:
         key = self.event.get("key")
         return key if isinstance(key, str) else None
@@ -71,7 +78,8 @@ class Log:
         return {record.key for record in self.records if record.key is not None}
 
     def life(self, key: str) -> tuple[float, float]:
-        times = [record.time for record in self.records if record.key == key]
+        """The first and last time of a task, as logged."""
+        times = [record.logged for record in self.records if record.key == key]
         return min(times), max(times)
 
 
@@ -204,7 +212,9 @@ class Application:
 
 
 def lose(draw: Random, log: Log, share: float) -> Log:
-    """The log without some of its steps. Touched are the keys that were alive, by any clock, while one was lost."""
+    """The log without some of its steps. Touched are the keys that may have been alive while one was lost, as far as
+    times in the log can tell.
+    """
     lost = [record for record in log.records if record.key is not None and draw.random() < share]
     kept = [record for record in log.records if record not in lost]
     touched = set(log.touched)
@@ -212,8 +222,8 @@ def lose(draw: Random, log: Log, share: float) -> Log:
     for record in lost:
         emitter, boot = record.event["emitter"], record.event["boot"]
         own = [other for other in kept if other.event["emitter"] == emitter and other.event["boot"] == boot]
-        before = max((other.time for other in own if other.time < record.time), default=BEGIN) - SKEW
-        after = min((other.time for other in own if other.time > record.time), default=record.time) + SKEW
+        before = max((other.logged for other in own if other.time < record.time), default=BEGIN) - SKEW
+        after = min((other.logged for other in own if other.time > record.time), default=record.logged) + SKEW
         touched |= {key for key, (begin, end) in lives.items() if begin <= after and end >= before}
     return Log(kept, touched, log.doubled)
 

@@ -21,13 +21,13 @@ from .reading import check_events
 from .replay import Replay
 from .required import Required
 from .slicing import Separable
-from .spec import Spec, State
+from .spec import Memory, Spec, State
 from .starts import Starts
 from .tables import KeyOutcome, KeyReplay, added, last_events, negative
 from .tla.values import Value
 from .verdict import Word
 
-MOST_FILLED = 400
+MOST_FILLED = 3_000
 """So many states are held where what is missing is filled; beyond, what it may have done stays undecided."""
 
 
@@ -86,7 +86,13 @@ class Answers:
         plain = plain and not spec.step_properties and options.start != "state"
         self.timed = {action.label for one in rules.timed for action in spec.named(one.action)}
         # What comes first in a log is first of all only where the log begins at the beginning.
-        self.causes = options.causes if options.start == "init" else ()
+        self.causes = (
+            tuple(msgspec.structs.replace(cause, begins=cause.first in options.first) for cause in options.causes)
+            if options.start == "init"
+            else ()
+        )
+        self.share = 1
+        """By how many the time that is left is shared, where something is missing."""
         self.tables: KeyReplay | None = None
         if separable is not None and plain:
             self.tables = KeyReplay(spec, separable, replace(rules, timed=()), bounds)
@@ -117,8 +123,7 @@ class Answers:
 
     def of_key(self, behaviour: Behaviour) -> Answer:
         """The answer for one key's behaviour, which the spec's proof of separability allows."""
-        order = ordered(behaviour, self.causes)
-        order.windows = [window for window in order.windows if self.is_touched(order, window.low, window.high)]
+        order = self.ordered(behaviour)
         tables = self.tables
         if tables is not None and not order.windows and self.is_chain(behaviour, order):
             events = behaviour.events
@@ -129,7 +134,7 @@ class Answers:
                 answer = self.followed(tables.follow(events, name))
                 if answer is not None:
                     return self.with_unparsed(answer, behaviour)
-        answer = self.replayed(behaviour, order, self.key_of(behaviour))
+        answer = self.as_first(behaviour) or self.replayed(behaviour, order, self.key_of(behaviour))
         assert self.separable is not None  # behaviours of keys come of a separable spec
         if (
             answer.word == "conforms"
@@ -140,6 +145,40 @@ class Answers:
             # What is missing may have been run-level, and then two keys need not agree on it.
             answer = undecided(answer, told([window.loss for window in order.windows]))
         return answer
+
+    def ordered(self, behaviour: Behaviour) -> Ordered:
+        """The order of a key's behaviour, with the windows of what may have been about the key."""
+        order = ordered(behaviour, self.causes)
+        order.windows = [window for window in order.windows if self.is_touched(order, window.low, window.high)]
+        return order
+
+    def is_whole(self, behaviour: Behaviour) -> bool:
+        """Whether nothing is missing of a key's behaviour that could be filled."""
+        return all(loss.reason == "unparsed" for loss in behaviour.losses) or not self.ordered(behaviour).windows
+
+    def as_first(self, behaviour: Behaviour) -> Answer | None:
+        """The answer of the replay as if the behaviour were the first key's, by steps that are remembered: keys are
+        alike. None where it is no ``conforms``, for then what is told is about the key itself.
+        """
+        tables, name = self.tables, self.name(behaviour)
+        if tables is None or not tables.suits_key(behaviour.events, name):
+            return None
+        first = msgspec.structs.replace(
+            behaviour,
+            events=[tables.renamed(event) for event in behaviour.events],
+            losses=[
+                msgspec.structs.replace(
+                    loss,
+                    keys=None if loss.keys is None else [tables.name],
+                    event=None if loss.event is None else tables.renamed(loss.event),
+                )
+                for loss in behaviour.losses
+            ],
+        )
+        answer = self.replayed(first, self.ordered(first), self.key_of(first))
+        if answer.word != "conforms":
+            return None
+        return msgspec.structs.replace(answer, replay=None, explained=behaviour.events)
 
     @staticmethod
     def is_chain(behaviour: Behaviour, order: Ordered) -> bool:
@@ -215,8 +254,13 @@ class Answers:
         """The answer of the replay: where broken paths need a filled step, of one that tells fillings apart."""
         bounds = self.bounds
         if order.windows:
+            spec.memory = spec.memory or Memory()
             most = min(MOST_FILLED, bounds.max_states or MOST_FILLED)
-            bounds = Bounds(most, bounds.timeout, bounds.max_memory, began=bounds.began)
+            timeout = bounds.timeout
+            if timeout is not None:
+                gone = bounds.clock() - bounds.began
+                timeout = gone + max(0.0, timeout - gone) / self.share
+            bounds = Bounds(most, timeout, bounds.max_memory, bounds.clock, began=bounds.began)
         replay = Replay(spec, behaviour, self.rules, bounds, order=order, starts=starts)
         outcome = replay.run()
         if outcome.lost:

@@ -86,6 +86,8 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     begin: int | None = None
     end: int | None = None
     event: Event | None = None
+    params: dict[str, Json] = {}
+    """What each of these says, where it has parameters of these names."""
 
 
 class Behaviour(msgspec.Struct, kw_only=True):
@@ -115,6 +117,15 @@ class Gap(msgspec.Struct, frozen=True, rename={"first": "from", "last": "to"}):
     last: int
 
 
+class Proven(msgspec.Struct, frozen=True):
+    """So many behaviours at least lack a record of a lossy action: found out by an event of ``emitter`` in ``hour``."""
+
+    emitter: str
+    hour: str | None
+    """UTC, ``2030-01-01T10``; None where the event has no time."""
+    count: int
+
+
 class Ledger(msgspec.Struct):
     """What was read, mapped, left out and lost, counted. ``read`` = mapped + ignored + unmatched + unparsed +
     duplicate.
@@ -133,6 +144,7 @@ class Ledger(msgspec.Struct):
     gaps: list[Gap] = []
     bounds: list[str] = []
     loss: Literal["measured", "proven", "unmeasurable"] = "measured"
+    proven: list[Proven] = []
     unmatched_examples: list[str] = []
     """The first three, as ``file:line: text``."""
     unparsed_examples: list[str] = []

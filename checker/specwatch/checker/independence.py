@@ -28,7 +28,8 @@ step is irrelevant to the one that comes on the path, and can be put off past it
 events that are ready then.
 
 This is so only while a hidden step's other effects do not count: with ``hidden_max``, constraints that are kept,
-properties of steps, time bounds, guards over the next event, or lost records that are filled, all steps matter.
+properties of steps, time bounds, or guards over the next event, all steps matter. So they do before a lost record that
+may be filled, since it may be any step; before the record's window, and once it is filled, the rule holds again.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ class Relevant:
     def steps(self, spec: Spec, state: State) -> Iterator[Successor]:
         """Those from a state, without a look at the values that no pattern allows."""
         if self.actions:
-            yield from filter(self, spec.successors(state, self.actions, self._choose))
+            choose = None if spec.memory is not None else self._choose
+            yield from filter(self, spec.successors(state, self.actions, choose))
 
     def _choose(self, name: str, collection: Value) -> list[Value] | None:
         patterns = [

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from .answers import Answer, Answers, undecided
-from .behaviour import Behaviour, Event, Ledger
+from .behaviour import Behaviour, Event, Ledger, Proven
 from .bounds import Bounds
 from .explain import explain, hidden_steps
 from .keys import Keys
 from .kinds import Kinds
 from .options import Options
+from .order import lane_name
 from .paths import Outcome, Rules
 from .replay import Replay
 from .required import Required
@@ -71,6 +74,10 @@ class Judge:
         self.undecided: dict[str, int] = {}
         self.hidden_steps = 0
         self.spans: dict[str, int] = {}
+        self.proven: Counter[tuple[str, str | None]] = Counter()
+        """Behaviours that lack a record of a lossy action, by emitter and hour."""
+        self.open_at_end: list[str] = []
+        """The keys that conform, and have not come to an end."""
         self.coverage: dict[str, int] = dict.fromkeys(dict.fromkeys(action.label for action in spec.actions), 0)
         self.required = [Required.of(text, self.actions) for text in options.require]
         self.met: set[str] = set()
@@ -138,6 +145,10 @@ class Judge:
         words: list[Word] = []
         for behaviour in behaviours:
             words.extend(self.by_key(behaviour) if self.keys is not None else [self.judge_run(behaviour)])
+        if self.proven:
+            self.ledger.loss = "proven"
+            found = sorted(self.proven.items(), key=lambda pair: (pair[0][0], pair[0][1] or ""))
+            self.ledger.proven = [Proven(emitter, hour, count) for (emitter, hour), count in found]
         reason = None
         if not behaviours:
             reason = "no-events: nothing was mapped to an action" if self.ledger.read else "no-events: nothing was read"
@@ -184,7 +195,7 @@ class Judge:
                 good = {id(event) for event in explained(common, answer)}
                 dropped = {id(event) for event in common.events} - good
         empty = True
-        for part in parts:
+        for part in self.whole_first(parts):
             empty = False
             if failed:
                 part.events = [event for event in part.events if id(event) not in dropped]
@@ -196,6 +207,18 @@ class Judge:
         if empty and not failed:
             words.append(self.told(behaviour, Answer("vacuous") if common is None else answer))
         return words
+
+    def whole_first(self, parts: Iterable[Behaviour]) -> Iterator[Behaviour]:
+        """The behaviours of which nothing is missing, then the others, which share the time that is left."""
+        others = []
+        for part in parts:
+            if self.answers.is_whole(part):
+                yield part
+            else:
+                others.append(part)
+        for number, part in enumerate(others):
+            self.answers.share = len(others) - number
+            yield part
 
     def judge_run(self, behaviour: Behaviour) -> Word:
         answer = self.answers.of(behaviour)
@@ -212,6 +235,7 @@ class Judge:
         if finding is None:
             for detail in answer.spans:
                 self.spans[detail] = self.spans.get(detail, 0) + 1
+            self.open_at_end += self.in_flight(behaviour)
             return word
         finding.run, finding.key = behaviour.run, behaviour.key
         if len(self.findings) < self.options.max_findings:
@@ -244,22 +268,25 @@ class Judge:
 
     def unfinished(self, behaviour: Behaviour) -> str | None:
         """With ``complete = true``: the keys whose last event is not terminal."""
-        if not self.options.complete or not self.options.terminal:
-            return None
+        open_ = self.in_flight(behaviour) if self.options.complete else []
+        return (
+            f"no terminal action ({', '.join(sorted(self.options.terminal))}) ends {listed(open_)}" if open_ else None
+        )
+
+    def in_flight(self, behaviour: Behaviour) -> list[str]:
+        """The keys whose last event is not terminal, where it is known what is."""
         ends = set(self.options.terminal)
+        if not ends:
+            return []
         last: dict[str, Event] = {}
         if self.keys is None:
             for event in behaviour.events:
-                last[str(event.key)] = event
+                last["the run" if event.key is None else str(event.key)] = event
         else:
             # What is common to all keys has no end of its own.
             own = [event for event in behaviour.events if self.keys.is_keyed(event)]
             last = {str(behaviour.key): own[-1]} if own else {}
-        open_ = [key for key, event in last.items() if event.action not in ends]
-        if not open_:
-            return None
-        shown = ", ".join(open_[:3]) + (f" and {len(open_) - 3} more" if len(open_) > 3 else "")
-        return f"no terminal action ({', '.join(sorted(ends))}) ends {shown}"
+        return [key for key, event in last.items() if event.action not in ends]
 
     def ended(self, behaviour: Behaviour, answer: Answer) -> Finding | None:
         """With ``complete = true``: the invariants of ends, of the states that a good behaviour may have ended in."""
@@ -303,9 +330,11 @@ class Judge:
             self.coverage[name] += number
         self.hidden_steps += sum(answer.hidden.values())
         lossy = frozenset(action for name in self.options.lossy for action in self.spec.named(name))
-        if any(action.label in answer.hidden for action in lossy) and self.needed(behaviour, answer, answers, lossy):
-            # Without a record that is missing there is no explanation: a loss that no number shows.
-            self.ledger.loss = "proven"
+        if any(action.label in answer.hidden for action in lossy):
+            other = self.without(behaviour, answers, lossy)
+            if worse(other, answer):
+                # Without a record that is missing there is no explanation: a loss that no number shows.
+                self.proven[needing(behaviour, other)] += 1
         for one in self.required:
             if one.text in self.met:
                 continue
@@ -320,13 +349,15 @@ class Judge:
 
     def needed(self, behaviour: Behaviour, answer: Answer, answers: Answers, actions: frozenset[Action]) -> bool:
         """A hidden action has happened only where the events cannot be explained as well without it."""
+        return worse(self.without(behaviour, answers, actions), answer)
+
+    def without(self, behaviour: Behaviour, answers: Answers, actions: frozenset[Action]) -> Answer:
+        """The answer where some hidden actions are not."""
         rules = replace(answers.rules, hidden=answers.rules.hidden - actions)
         if rules not in self._others:
             self._others[rules] = Answers(answers.spec, rules, self.bounds, self.options, answers.separable)
         others = self._others[rules]
-        other = others.of(behaviour) if behaviour.key is None else others.of_key(behaviour)
-        worse = {"conforms": ("violates", "diverges"), "violates": ("diverges",)}
-        return other.word in worse.get(answer.word, ())
+        return others.of(behaviour) if behaviour.key is None else others.of_key(behaviour)
 
     def assumptions(self) -> list[str]:
         """What the verdict rests on, for people."""
@@ -344,6 +375,8 @@ class Judge:
         found.extend(f"{name} is inserted only where {text}" for name, text in self.rules.when)
         if options.start == "midway":
             found.append("start midway: a behaviour may have begun before its log")
+        if self.open_at_end:
+            found.append(f"conforms as far as the log goes: no terminal action ends {listed(self.open_at_end)}")
         for detail, number in sorted(self.spans.items()):
             found.append(f"{number:,} conform whatever is missing: {detail}")
         if self.ledger.clock:
@@ -368,6 +401,26 @@ class Judge:
         )
         found.extend(spec.warnings)
         return found
+
+
+def worse(one: Answer, other: Answer) -> bool:
+    """Whether the events are explained less well."""
+    less = {"conforms": ("violates", "diverges"), "violates": ("diverges",)}
+    return one.word in less.get(other.word, ())
+
+
+def needing(behaviour: Behaviour, failed: Answer) -> tuple[str, str | None]:
+    """The emitter and the hour of the event that is not explained."""
+    event = behaviour.events[max(0, (failed.at or 0) - 1)]
+    hour = None
+    if event.time is not None:
+        hour = datetime.fromtimestamp(event.time // 10**9, UTC).strftime("%Y-%m-%dT%H")
+    return lane_name(event), hour
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first three, and how many more."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
 
 
 def explained(behaviour: Behaviour, answer: Answer) -> list[Event]:

@@ -39,6 +39,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     first: str
     then: tuple[str, ...]
     on: tuple[str, ...]
+    begins: bool = False
+    """Whether ``first`` begins a life: where the log has one, none was before all that the log has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,9 @@ class Window:
 
     def is_open(self, cut: Cut) -> bool:
         return all(low <= here <= high for low, here, high in zip(self.low, cut, self.high, strict=True))
+
+    def is_over(self, cut: Cut) -> bool:
+        return any(here > high for here, high in zip(cut, self.high, strict=True))
 
 
 @dataclass(slots=True)
@@ -151,6 +156,7 @@ class _Timing:
         self.skew = behaviour.skew
         self.losses = behaviour.losses
         self.causes = causes
+        self.distrusted = distrusted
         self.trusted = [name not in distrusted for name in found.names]
         self.begins = [[-math.inf if event.time is None else event.time for event in lane] for lane in self.lanes]
         self.ends = [[_end(event) for event in lane] for lane in self.lanes]
@@ -225,13 +231,13 @@ class _Timing:
     def follow(self, cause: Cause) -> None:
         firsts: dict[bytes, tuple[int, int]] = {}
         unsure: set[bytes] = set()
-        holes = {name: self.first_hole(name) for name in self.found.names}
+        begun = self.begun(cause) if cause.begins and self.losses else {}
         for lane, events in enumerate(self.lanes):
             for index, event in enumerate(events):
                 if event.action == cause.first and (values := _values(event, cause.on)) is not None:
                     if firsts.setdefault(values, (lane, index))[0] != lane:
                         unsure.add(values)  # which of two lanes was first is not known
-                    if self.found.places[lane][index] > holes[self.found.names[lane]]:
+                    if self.may_lack(lane, index, begun.get(values, -math.inf)):
                         unsure.add(values)  # the first of all may be what is missing
         for lane, events in enumerate(self.lanes):
             for index, event in enumerate(events):
@@ -241,9 +247,25 @@ class _Timing:
                         other, first = firsts[values]
                         self.cause(lane, index, other, first + 1)
 
-    def first_hole(self, name: str) -> float:
-        """After which place something of an emitter is missing."""
-        return min((loss.after for loss in self.losses if loss.emitter in (None, name)), default=math.inf)
+    def begun(self, cause: Cause) -> dict[bytes, float]:
+        """By the values of ``on``: the time of the earliest event that has them."""
+        found: dict[bytes, float] = {}
+        for begins, events in zip(self.begins, self.lanes, strict=True):
+            for begin, event in zip(begins, events, strict=True):
+                values = _values(event, cause.on)
+                if values is not None:
+                    found[values] = min(begin, found.get(values, math.inf))
+        return found
+
+    def may_lack(self, lane: int, index: int, begun: float) -> bool:
+        """Whether another event of its emitter may be missing before an event, and not surely before all was begun."""
+        name = self.found.names[lane]
+        return any(
+            loss.emitter in (None, name)
+            and loss.after < self.found.places[lane][index]
+            and (loss.end is None or loss.emitter in self.distrusted or loss.end + self.skew >= begun)
+            for loss in self.losses
+        )
 
     # --- times --------------------------------------------------------------------------------------------------------
 

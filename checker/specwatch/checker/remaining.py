@@ -13,6 +13,8 @@ of these may write a cell that a part of an invariant reads, so are all cells of
 is live, and so is the same in both. After it they still differ in such cells only, since what is live later is live
 now. A part of an invariant that reads cells of which one is written reads live ones only, and is TRUE in both or in
 neither; any other is as it was, and if it is FALSE in one of the two, both are known to have broken its invariant.
+
+Where something may still be filled, all cells are live.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class Remaining:
             return nodes
         best: dict[object, Node] = {}
         for node in nodes:
-            form = node.cut, self.seen(node.cut, node.state), node.broken
+            form = node.cut, self.seen(node.cut, node.state), node.broken, node.filled, node.spans
             known = best.get(form)
             if known is None or node.hidden < known.hidden:
                 best[form] = node

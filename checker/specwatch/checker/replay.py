@@ -97,7 +97,7 @@ class Replay:
         off = rules.everywhere or rules.hidden_max is not None or rules.keep_constraints or rules.timed or self.when
         self.independence: Independence | None = None
         self.remaining: Remaining | None = None
-        if rules.hidden and not (off or self.windows or spec.step_properties):
+        if rules.hidden and not (off or spec.step_properties):
             self.independence = independence(spec, rules.hidden)
             self.remaining = Remaining(spec, self.independence, self.lanes)
         self._readings: dict[tuple[int, int], Reading] = {}
@@ -221,7 +221,16 @@ class Replay:
         if self.timing is not None:
             return _undominated(following.values())
         nodes = list(following.values())
-        return nodes if self.remaining is None or level == self.size else self.remaining.fewest(nodes)
+        if self.remaining is None or level == self.size:
+            return nodes
+        if not self.windows:
+            return self.remaining.fewest(nodes)
+        # What is still to be filled may look at anything.
+        open_: list[Node] = []
+        settled: list[Node] = []
+        for node in nodes:
+            (open_ if self.fillable(node) else settled).append(node)
+        return open_ + self.remaining.fewest(settled)
 
     def nexts(self, cut: Cut) -> list[list[tuple[int, Reading]]]:
         """The events that may come next, with their lanes: together, or apart where a guard over the next event, or its
@@ -244,7 +253,7 @@ class Replay:
         if not self.rules.hidden and not windows:
             return best.values()
         matters = self.independence.relevant(nexts) if self.independence is not None else None
-        if matters is not None and not matters.actions:
+        if matters is not None and not matters.actions and not windows:
             return best.values()
         depths = dict.fromkeys(best, 0)
         layer = group
@@ -253,7 +262,8 @@ class Replay:
             for node in layer:
                 depth = depths[node.key]
                 if self.rules.hidden_max is None or depth < self.rules.hidden_max:
-                    if matters is None:
+                    # To what is filled here any step may matter.
+                    if matters is None or any(self.may_fill(node, number) for number in windows):
                         steps = self.spec.successors(node.state, self.rules.hidden)
                     else:
                         steps = matters.steps(self.spec, node.state)
@@ -328,6 +338,12 @@ class Replay:
                 reached.spans = True
                 yield reached
 
+    def fillable(self, node: Node) -> bool:
+        """Whether any step may still be filled, here or later."""
+        return any(
+            not window.is_over(node.cut) and self.may_fill(node, number) for number, window in enumerate(self.windows)
+        )
+
     def may_fill(self, node: Node, number: int) -> bool:
         """Whether another step of a window may be filled."""
         loss = self.windows[number].loss
@@ -357,7 +373,13 @@ class Replay:
         event = window.loss.event
         if event is not None:
             return taken(self.spec, read_event(self.spec, event, 0), state)
-        return self.spec.successors(state)
+        steps = self.spec.successors(state)
+        told = window.loss.params
+        if not told:
+            return steps
+        return (
+            step for step in steps if all(matches(told[name], value) for name, value in step.params if name in told)
+        )
 
     def _held(self, window: Window) -> list[Json] | None:
         """The keys that what is missing was about, as the spec knows them: an id may have been interned."""

@@ -119,7 +119,8 @@ class Coupled(Exception):
 def separable(
     spec: Spec, key: str | Sequence[str] | None = None, *, run_level: bool = False, constraints: bool = False
 ) -> Separable:
-    """Proves that a spec is separable by a parameter; without one, by the first that will do.
+    """Proves that a spec is separable by a parameter; without one, by the first that will do. Found out once for a
+    spec: it depends on which constants have a value, and not on these.
 
     :param key: a parameter, or a sequence of one. Several together are not understood: such a spec is called coupled.
     :param run_level: whether actions without the key, and variables that are no functions over the keys, are allowed.
@@ -134,6 +135,21 @@ def separable(
                 "let one parameter be the key, or one constant hold the pairs",
             )
         key = key[0]
+    constants = frozenset(spec.evaluator.constants)
+    form = Separable, key, run_level, constraints, constants, frozenset(spec.evaluator.replaced.items())
+    found: Separable | Coupled | None = spec.kept.get(form)
+    if found is None:
+        try:
+            found = _proof(spec, key, run_level, constraints)
+        except Coupled as coupled:
+            found = coupled
+        spec.kept[form] = found
+    if isinstance(found, Coupled):
+        raise found.with_traceback(None)
+    return found
+
+
+def _proof(spec: Spec, key: str | None, run_level: bool, constraints: bool) -> Separable:
     local = _local_names(spec)
     if key is not None:
         return _Analysis(spec, key, local, run_level, constraints).run()

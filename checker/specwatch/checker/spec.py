@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from .actions import Action, split
 from .behaviour import Json
@@ -26,7 +26,12 @@ from .tla.modules import Program, load, read_text, refuse_instances
 from .tla.values import Value, ValueProblem
 
 State: TypeAlias = tuple[Value, ...]
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 Choose: TypeAlias = Callable[[str, Value], "list[Value] | None"]
+
+MOST_REMEMBERED = 20_000
+"""So many states are remembered, where any are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,31 @@ class Successor:
     params: tuple[tuple[str, Value], ...]
 
 
+class Memory:
+    """What was found out about states that are met again: their steps, and the invariants that they break."""
+
+    def __init__(self) -> None:
+        self._steps: dict[tuple[State, frozenset[Action] | None], tuple[Successor, ...]] = {}
+        self._broken: dict[State, frozenset[str]] = {}
+
+    def successors(
+        self, state: State, actions: frozenset[Action] | None, find: Callable[[], tuple[Successor, ...]]
+    ) -> tuple[Successor, ...]:
+        return _remembered(self._steps, (state, actions), find)
+
+    def broken(self, state: State, find: Callable[[], frozenset[str]]) -> frozenset[str]:
+        return _remembered(self._broken, state, find)
+
+
+def _remembered(known: dict[_K, _V], key: _K, find: Callable[[], _V]) -> _V:
+    found = known.get(key)
+    if found is None:
+        if len(known) >= MOST_REMEMBERED:
+            known.clear()
+        found = known[key] = find()
+    return found
+
+
 class Spec:
     """A module with a config, ready to be run.
 
@@ -95,6 +125,8 @@ class Spec:
         self.actions: tuple[Action, ...] = self._next.actions
         self.kept: dict[Hashable, Any] = {}
         """What others found out about this spec and those with other constants, by all that it depends on."""
+        self.memory: Memory | None = None
+        """Set where the same states will be asked for again and again."""
         self.unchecked: list[str] = []
         self.invariants: list[Invariant] = [self._invariant(named) for named in config.invariants]
         self.step_properties: list[StepProperty] = []
@@ -109,6 +141,7 @@ class Spec:
     def with_constants(self, constants: Mapping[str, Value]) -> Spec:
         """The same module, config and actions, with other values for some declared constants."""
         other = copy.copy(self)
+        other.memory = None
         replaced = {name: target for name, target in self.evaluator.replaced.items() if name not in constants}
         other.evaluator = Evaluator(self.program, {**self.evaluator.constants, **constants}, replaced)
         return other
@@ -132,6 +165,13 @@ class Spec:
         :param actions: only these; None means all of Next.
         :param choose: what a parameter may be (:class:`.tla.evaluate.Request`); None leaves all open.
         """
+        if self.memory is None or choose is not None:
+            return self._successors(state, actions, choose)
+        return iter(self.memory.successors(state, actions, lambda: tuple(self._successors(state, actions, None))))
+
+    def _successors(
+        self, state: State, actions: frozenset[Action] | None, choose: Choose | None
+    ) -> Iterator[Successor]:
         request = None
         if actions is not None:
             request = Request(actions, choose or (lambda name, collection: None))
@@ -143,6 +183,11 @@ class Spec:
 
     def broken(self, state: State) -> frozenset[str]:
         """The names of the invariants that a state breaks."""
+        if self.memory is None:
+            return self._broken(state)
+        return self.memory.broken(state, lambda: self._broken(state))
+
+    def _broken(self, state: State) -> frozenset[str]:
         step = Step(self.mapping(state))
         return frozenset(invariant.name for invariant in self.invariants if not self.holds(invariant.expression, step))
 

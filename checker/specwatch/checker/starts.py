@@ -10,7 +10,7 @@ from .observe import to_value
 from .options import Options
 from .reading import observed
 from .slicing import Separable
-from .spec import Spec, State
+from .spec import Memory, Spec, State
 from .tla.errors import TlaConfigError
 from .tla.values import Value, ValueProblem, apply, function_of
 
@@ -37,6 +37,7 @@ class Starts:
         self.options = options
         self._whole: Possible | None = None
         self._of_one: Possible | None = None
+        self._first: tuple[Value, Spec] | None = None
         self._key: Value | None = None
         """The key that stands for all of them, which are alike."""
 
@@ -62,9 +63,15 @@ class Starts:
         return self._explored(spec) if named is None else self._named(spec, named)
 
     def spec_of(self, key: Value) -> Spec:
-        """The spec with one key alone."""
+        """The spec with one key alone; that of the first remembers its steps, by which others are answered too."""
         assert self.separable is not None  # there are keys
-        return self.separable.spec_of(self.spec, key)
+        if self._first is not None and key == self._first[0]:
+            return self._first[1]
+        spec = self.separable.spec_of(self.spec, key)
+        if self._first is None:
+            spec.memory = Memory()
+            self._first = key, spec
+        return spec
 
     def _renamed(self, state: State, key: Value) -> State:
         assert self.separable is not None  # there are keys

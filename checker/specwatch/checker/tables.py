@@ -244,14 +244,7 @@ class KeyReplay:
 
     def _computed(self, frontier: int, event: Event, number: int) -> _Move:
         assert self.one is not None  # ``suits`` was asked
-        key_name = self._key_name(event)
-        renamed = msgspec.structs.replace(
-            event,
-            params={name: self.name if name == key_name else value for name, value in event.params.items()},
-            state=self._renamed(event.state),
-            before=self._renamed(event.before),
-        )
-        replay = Replay(self.one, Behaviour(events=[renamed]), self.rules, self.bounds)
+        replay = Replay(self.one, Behaviour(events=[self.renamed(event)]), self.rules, self.bounds)
         ends = self._frontiers[frontier]
         # The lane number in a way tells from which end of the frontier it goes on.
         nodes = [Node((0,), end.state, end.broken, end.hidden, Way(None, index)) for index, end in enumerate(ends)]
@@ -262,6 +255,16 @@ class KeyReplay:
         base = min((end for end in found if not end.broken), key=lambda end: end.hidden).counts
         return _Move(
             self._number(tuple(_End(end.state, end.broken, added(end.counts, negative(base))) for end in found)), base
+        )
+
+    def renamed(self, event: Event) -> Event:
+        """An event of a behaviour that suits, as it would be if it were about the first key. Its own ``key`` stays."""
+        key_name = self._key_name(event)
+        return msgspec.structs.replace(
+            event,
+            params={name: self.name if name == key_name else value for name, value in event.params.items()},
+            state=self._renamed(event.state),
+            before=self._renamed(event.before),
         )
 
     def _renamed(self, seen: dict[str, Json] | None) -> dict[str, Json] | None:

@@ -112,6 +112,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     at_end: list[str] = []
     cause: list[Cause] = []
     lossy: list[str] = []
+    by_emitter: list[str] = []
     hidden: Any = None
     key: Key | None = None
     constants: dict[str, Any] = {}
@@ -294,6 +295,7 @@ class _Reader:
             at_end=file.at_end,
             causes=file.cause,
             lossy=file.lossy,
+            by_emitter=file.by_emitter,
             hidden=hidden,
             hidden_max=hidden_max,
             key=file.key,

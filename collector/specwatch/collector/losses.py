@@ -164,6 +164,23 @@ class Losses:
         source = self.events[index].source
         return f"{source.file}:{source.line}" if source else "an event"
 
+    @cached_property
+    def own(self) -> dict[str, dict[str, Json]]:
+        """By emitter, the parameters that ``by_emitter`` names, as far as its events tell of one value each."""
+        names = self.reading.binding.by_emitter
+        told: dict[str, dict[str, Json]] = {}
+        several: set[tuple[str, str]] = set()
+        for event in self.events if names else ():
+            emitter = lane_of(event)
+            for name in names:
+                if name in event.params and event.lane is None:
+                    value = told.setdefault(emitter, {}).setdefault(name, event.params[name])
+                    if value != event.params[name]:
+                        several.add((emitter, name))
+        for emitter, name in several:
+            del told[emitter][name]
+        return told
+
     # --- gaps ---------------------------------------------------------------------------------------------------------
 
     def gaps(self, unit: Unit) -> None:
@@ -189,6 +206,7 @@ class Losses:
                 before=before,
                 begin=begin,
                 end=end,
+                params=self.own.get(unit.emitter, {}),
             )
             self.lose(loss, unit.run)
 
@@ -332,6 +350,7 @@ class Losses:
             before=following,
             begin=begin,
             end=None if following is None else self.time(next(islice(self.steps(run), following, None))),
+            params=self.own.get(life[0], {}),
         )
         self.found[run].append(loss)
 

@@ -122,6 +122,8 @@ class Binding(msgspec.Struct, kw_only=True):
     at_end: list[str] = []
     """Invariants of ends: judged where the log is complete."""
     causes: list[Cause] = []
+    by_emitter: list[str] = []
+    """The parameters of which each emitter always tells the same value: a worker's own name."""
     lossy: list[str] = []
     hidden: dict[str, Hidden] = {}
     hidden_max: int | None = None

@@ -401,6 +401,11 @@ def _losses(ledger: Ledger) -> list[str]:
         lines.append(f"  gap: {readable(gap.emitter)} lacks seq {numbers}")
     if len(ledger.gaps) > _GAPS:
         lines.append(f"  … and {len(ledger.gaps) - _GAPS:,} more gaps")
+    for proven in ledger.proven[:_GAPS]:
+        when = f" in the hour of {proven.hour}" if proven.hour else ""
+        lines.append(f"  loss: at least {proven.count:,} lack a record, as {readable(proven.emitter)} shows{when}")
+    if len(ledger.proven) > _GAPS:
+        lines.append(f"  … and {len(ledger.proven) - _GAPS:,} more such")
     if ledger.unused_rules:
         # A rule is ``rule 7 (Retry), FILE:LINE``. A binding for several kinds of log has many that never match.
         rules = [rule.partition(", ")[0] for rule in ledger.unused_rules]

@@ -796,7 +796,7 @@ class Evaluator:
                 else:
                     inner[unit.name] = Thunk(unit.body, inner)
             elif isinstance(unit, tree.FunctionDefinition):
-                inner[unit.name] = Thunk(_LetFunction(unit), environment)
+                inner[unit.name] = Thunk(_LetFunction(unit), inner)
             elif isinstance(unit, tree.Instance):
                 raise TlaEvaluationError("INSTANCE in a LET parses, and cannot be evaluated yet", unit.span)
         return inner
