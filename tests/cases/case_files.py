@@ -44,12 +44,14 @@ class Telling:
 
     ``key`` renames the tasks that it has; None leaves them out, as in a log that names none. ``told``: hidden events
     of these actions, which only the report's prose tells of, are told. ``receipts``: the log has no receipts, and an
-    ``Execute`` is the line of a handler, which is the receipt too.
+    ``Execute`` is the line of a handler, which is the receipt too. ``by``: a message is known by this field of an
+    event, where it has it.
     """
 
     key: Mapping[str, str] | None = field(default_factory=dict)
     told: frozenset[str] = frozenset()
     receipts: bool = False
+    by: str | None = None
 
     def native(self, events: Iterable[Mapping[str, Any]]) -> list[Native]:
         """Native events. What no log told is left out."""
@@ -66,6 +68,10 @@ class Telling:
         params: dict[str, Any] = {}
         if event["task"] is not None and self.key is not None:
             params["t"] = self.key.get(event["task"], event["task"])
+        if self.by is not None and self.by in event:
+            params["t"] = str(event[self.by])
+        if "seq" in event:
+            params["seq"] = event["seq"]
         if "worker" in event:
             params["w"] = event["worker"]
         if "redelivered" in event:

@@ -17,7 +17,7 @@ from specwatch.collector.times import from_rfc3339, from_seconds
 
 Row = dict[str, str]
 
-OTHERS = ("aio-pika-288", "ckp-552", "lepus-145", "nats-7801", "pulsar-6451")
+OTHERS = ("aio-pika-288", "ckp-552", "lepus-145", "pulsar-6451")
 """These speak of what only their brokers' own specs have."""
 
 
@@ -34,9 +34,11 @@ def named(row: Row) -> str:
 
 
 def telling(row: Row) -> Telling:
-    """How the row tells its case's events: by task, by other names for the tasks, or by none."""
+    """How the row tells its case's events: by task, by other names for the tasks, by a field of them, or by none."""
     if row["key"] == "none":
         return Telling(None, frozenset(row["told"].split()), row["receipts"] == "body")
+    if row["key"] == "seq":
+        return Telling(by="seq")
     pairs = [pair.strip().partition("=") for pair in row["key"].split(",")]
     names = {task: name for task, equals, name in pairs if equals}
     return Telling(names, frozenset(row["told"].split()), row["receipts"] == "body")
