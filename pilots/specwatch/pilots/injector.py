@@ -141,10 +141,11 @@ class Injector:
         """Do what is due now; returns ``is_over``."""
         self.look()
         now = self.clock()
-        for fault in [fault for fault in self._due if self._may_begin(fault, now)]:
-            self._due.remove(fault)
-            strike = Strike(self, fault)
-            self._running.append((strike, STRIKES[fault.kind](strike)))
+        for fault in list(self._due):
+            if self._may_begin(fault, now):
+                self._due.remove(fault)
+                strike = Strike(self, fault)
+                self._running.append((strike, STRIKES[fault.kind](strike)))
         for strike, steps in list(self._running):
             self._go_on(strike, steps)
         if not self._due and not self._running:
