@@ -37,7 +37,7 @@ from tests.checker.walks import DAMAGES, Case, damaged, interesting_walk, number
 from specwatch.checker.api import Options
 from specwatch.checker.behaviour import Order
 
-CASES = 110
+CASES = 140
 CASES_NIGHTLY = 4000
 
 MAKERS: dict[str, Callable[[tuple[str, ...]], Model]] = {"Shelf": shelf, "Post": post}

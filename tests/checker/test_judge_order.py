@@ -20,7 +20,7 @@ from specwatch.checker.api import Options, judge
 from specwatch.checker.behaviour import Order
 from specwatch.collector.assemble import collect
 
-WALKS = 3
+WALKS = 5
 MUTANTS = 7
 WALKS_NIGHTLY = 150
 

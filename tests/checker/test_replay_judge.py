@@ -30,7 +30,7 @@ from specwatch.checker.replay import Replay
 from specwatch.checker.spec import Spec
 from specwatch.checker.verdict import Finding, Verdict
 
-WALKS = 10
+WALKS = 20
 MUTANTS = 7
 WALKS_NIGHTLY = 450
 
