@@ -72,7 +72,7 @@ class Log:
     records: list[Record]
     touched: set[str] = field(default_factory=set)
     doubled: set[str] = field(default_factory=set)
-    """The keys that were executed twice."""
+    """The keys that were executed twice, and the log tells of both."""
 
     def tasks(self) -> set[str]:
         return {record.key for record in self.records if record.key is not None}
@@ -225,7 +225,9 @@ def lose(draw: Random, log: Log, share: float) -> Log:
         before = max((other.logged for other in own if other.time < record.time), default=BEGIN) - SKEW
         after = min((other.logged for other in own if other.time > record.time), default=record.logged) + SKEW
         touched |= {key for key, (begin, end) in lives.items() if begin <= after and end >= before}
-    return Log(kept, touched, log.doubled)
+    # Of a second execution that was never told no one knows; a gap is named, and filled with nothing.
+    untold = {record.key for record in lost if record.event["action"] == "Execute"}
+    return Log(kept, touched, log.doubled - untold)
 
 
 def cut(log: Log, time: float) -> Log:
