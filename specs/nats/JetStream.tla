@@ -69,7 +69,6 @@ Holding(t) == {c.w : c \in copies[t]}
 Held(t) == {c.a : c \in copies[t]}
 Answers == IF Sequences = {} THEN {0} ELSE Sequences
 Of(t, w, a) == {c \in copies[t] : c.w = w /\ c.a = a}
-Coming(t) == {messages[t][m].n : m \in DOMAIN messages[t]}
 Count(t, states) == Cardinality({m \in DOMAIN messages[t] : messages[t][m].state \in states})
 
 Become(set, c, d) == (set \ {c}) \union {d}
@@ -123,27 +122,47 @@ PubAck(t, seq, dup) ==
        IF dup THEN [@ EXCEPT !.dropped = @ + 1] ELSE [@ EXCEPT !.stored = @ \union {seq}]]
   /\ UNCHANGED <<published, messages, copies, acked, database, closed>>
 
+(* The server gives the message to whoever has asked, and its timer starts. *)
+(* Before the worker's own code has it, it lies in a client's buffer: there *)
+(* it may be lost, or come late, whatever has become of the message by then *)
+(* - settled by another, or due again. One such delivery at a time; those   *)
+(* before the next one that is told of are known by its number.             *)
+Deliver(t) ==
+  \E m \in DOMAIN messages[t] :
+    LET x == messages[t][m] IN
+    /\ x.state = "due"
+    /\ x.unseen = {}
+    /\ MaxDeliver = 0 \/ x.n < MaxDeliver
+    /\ messages' = [messages EXCEPT ![t] = [@ EXCEPT ![m] =
+         [n |-> x.n + 1, state |-> "out", unseen |-> {x.n}]]]
+    /\ UNCHANGED <<published, answered, copies, acked, database, closed>>
+
 (* A delivery reached the worker's own code. a: how often the message was   *)
-(* delivered before this (num_delivered - 1). r: it was.                    *)
-(* Deliveries before it that no one has told of are in some client's buffer *)
-(* or lost with it; from a buffer one may yet come, whatever has become of  *)
-(* the message.                                                             *)
-Pickup(t, w, a, r) ==
+(* delivered before this (num_delivered - 1). r: it was. Either it is just  *)
+(* delivered, or it was, and comes from a buffer now.                       *)
+Pickup(t, w, a, r, buffered) ==
   \E m \in DOMAIN messages[t] :
     LET x == messages[t][m] IN
     /\ r <=> a > 0
-    /\ \/ /\ x.state = "due"
-          /\ a >= x.n
-          /\ MaxDeliver = 0 \/ a < MaxDeliver
-          /\ messages' = [messages EXCEPT ![t] = [@ EXCEPT ![m] =
-               [n |-> a + 1, state |-> "out",
-                unseen |-> x.unseen \union {b \in Deliveries : x.n <= b /\ b < a}]]]
-       \/ /\ a \in x.unseen
-          /\ messages' = [messages EXCEPT ![t] = [@ EXCEPT ![m] =
-               [x EXCEPT !.unseen = @ \ {a}]]]
+    /\ IF buffered
+         THEN a \in x.unseen
+         ELSE x.state = "due" /\ a >= x.n /\ (MaxDeliver = 0 \/ a < MaxDeliver)
+    /\ messages' = [messages EXCEPT ![t] = [@ EXCEPT ![m] =
+         IF buffered
+           THEN [x EXCEPT !.unseen = @ \ {a}]
+           ELSE [n |-> a + 1, state |-> "out",
+                 unseen |-> x.unseen \union {b \in Deliveries : x.n <= b /\ b < a}]]]
     /\ copies' = [copies EXCEPT ![t] = @ \union
          {[m |-> m, a |-> a, w |-> w, phase |-> "held", said |-> FALSE]}]
     /\ UNCHANGED <<published, answered, acked, database, closed>>
+
+Numbers(t) == Deliveries \union {messages[t][m].n : m \in DOMAIN messages[t]}
+Unseen(t) == UNION {messages[t][m].unseen : m \in DOMAIN messages[t]}
+
+(* What starts the timer, be it told of or not.                             *)
+Delivery(t) ==
+  \/ Deliver(t)
+  \/ \E w \in Holders, a \in Numbers(t), r \in BOOLEAN : Pickup(t, w, a, r, FALSE)
 
 (* AckWait, or the delay of a nak, is over.                                 *)
 AckTimeout(t) ==
@@ -305,7 +324,8 @@ Crash(w) ==
 
 Next ==
   \/ \E t \in Tasks : Publish(t)
-  \/ \E t \in Tasks : \E w \in Holders, a \in Deliveries \union Coming(t), r \in BOOLEAN : Pickup(t, w, a, r)
+  \/ \E t \in Tasks : Delivery(t)
+  \/ \E t \in Tasks : \E w \in Holders, a \in Unseen(t), r \in BOOLEAN : Pickup(t, w, a, r, TRUE)
   \/ \E t \in Tasks : \E w \in Holding(t), a \in Held(t) : Start(t, w, a)
   \/ \E t \in Tasks : \E w \in Holding(t), a \in Held(t) : Check(t, w, a)
   \/ \E t \in Tasks : \E w \in Holding(t), a \in Held(t) : Execute(t, w, a)
@@ -389,6 +409,9 @@ Bound ==
 
 (* No worker says a word before its body is over. *)
 LateAcks == \A t \in Tasks : \A c \in copies[t] : ~c.said
+
+(* Nothing lies in a buffer: what is delivered reaches the worker's code. *)
+Unbuffered == \A t \in Tasks : Unseen(t) = {}
 
 (* Whether publishers had their answer changes nothing else. *)
 Unanswered == \A t \in Tasks : answered[t].stored = {} /\ answered[t].dropped = 0

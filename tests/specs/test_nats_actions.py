@@ -3,9 +3,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
-from tests.cases.case_files import judged, word
+from click.testing import CliRunner
+from tests.cases.case_files import as_lines, judged, word
 from tests.cases.test_kinds import log
+
+from specwatch.cli.app import app
+
+NATS = Path(__file__).parents[2] / "specs" / "nats"
 
 TAKEN = ("Publish t=T", "Pickup t=T w=A a=0")
 BEGUN = (*TAKEN, "Start t=T w=A")
@@ -47,6 +55,12 @@ TAKEN_TWICE = (*BEGUN, "AckTimeout t=T", "Pickup t=T w=B a=1 r=true", "Start t=T
         (("Publish t=T", "Pickup t=T w=B a=1", "Pickup t=T w=A a=0"), "conforms"),
         (("Publish t=T", "Pickup t=T w=B a=1", "Ack t=T w=B", "Pickup t=T w=A a=0", "Start t=T w=A"), "conforms"),
         (("Publish t=T", "Pickup t=T w=B a=1", "Pickup t=T w=A a=0", "Pickup t=T w=C a=0"), "diverges 4"),
+        # ... also after another's ack, where it was delivered before that
+        ((*BEGUN, "AckTimeout t=T", "Deliver t=T", "Ack t=T w=A", "Pickup t=T w=B a=1 r=true"), "conforms"),
+        ((*BEGUN, "AckTimeout t=T", "Deliver t=T", "AckTimeout t=T", "Pickup t=T a=1", "Pickup t=T a=2"), "conforms"),
+        ((*BEGUN, "AckTimeout t=T", "Deliver t=T", "Pickup t=T a=2"), "diverges 6"),
+        ((*BEGUN, "Deliver t=T"), "diverges 4"),
+        ((*BEGUN, "Ack t=T w=A", "Deliver t=T"), "diverges 5"),
         # the copy goes on when its timer is over
         ((*BEGUN, "AckTimeout t=T", "Execute t=T w=A", "Done t=T w=A", "Ack t=T w=A"), "conforms"),
         ((*TAKEN_TWICE, "Execute t=T w=A", "Execute t=T w=B"), "violates 8 NoDoubleExecution"),
@@ -143,3 +157,51 @@ def test_a_log_that_names_neither_workers_nor_numbers_is_judged_all_the_same() -
     assert word(judged("nats", "faulty", log(*once))) == "conforms"
     assert word(judged("nats", "faulty", log(*once, "Pickup t=T"))) == "diverges 6"
     assert word(judged("nats", "faulty", log(*once[:3], *once[:3]))) == "violates 6 NoDoubleExecution"
+
+
+TIMED = """
+spec = "{specs}/JetStream.tla"
+config = "{specs}/JetStream.faulty.cfg"
+scope = "run"
+order = "total"
+skew = "10ms"
+[key]
+param = "t"
+[constants]
+Tasks = {{ keys = true }}
+Workers = {{ values = "w" }}
+Deliveries = {{ values = "a" }}
+Sequences = {{ values = "seq" }}
+[hidden.Deliver]
+[hidden.AckTimeout]
+after = "Delivery"
+min = "2s"
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        # the timer cannot be over so soon after the delivery, nor if it was delivered when it was published
+        ((*BEGUN, "Pickup t=T w=B a=1 @1.5"), "diverges 4"),
+        ((*BEGUN, "Pickup t=T w=B a=1 @2.5"), "conforms"),
+        # an ack in time: the message was not delivered again before it, and is not after it
+        ((*BEGUN, "Ack t=T w=A @1.5", "Pickup t=T w=B a=1 @2.5"), "diverges 5"),
+        # a late one: it may have been
+        ((*BEGUN, "Ack t=T w=A @2.5", "Pickup t=T w=B a=1 @3"), "conforms"),
+        ((*BEGUN, "Ack t=T w=A @2.5", "Pickup t=T w=B a=1 @3", "Pickup t=T w=B a=2 @5"), "diverges 6"),
+        # what was in a buffer for long is soon due again
+        (("Publish t=T @0", "Pickup t=T w=A a=0 @5", "Pickup t=T w=B a=1 @5.1"), "conforms"),
+        (("Publish t=T @4", "Pickup t=T w=A a=0 @5", "Pickup t=T w=B a=1 @5.1"), "diverges 3"),
+        ((*BEGUN, "Nack t=T w=A @0.3", "Pickup t=T w=B a=1 @0.4"), "conforms"),
+    ],
+)
+def test_where_ack_wait_is_known_no_redelivery_is_early(steps: tuple[str, ...], expected: str, tmp_path: Path) -> None:
+    binding, events = tmp_path / "binding.toml", tmp_path / "events.jsonl"
+    binding.write_text(TIMED.format(specs=NATS))
+    first = [f"{step} @0.{number}" for number, step in enumerate(BEGUN)]
+    told = [*first, *steps[len(BEGUN) :]] if steps[: len(BEGUN)] == BEGUN else steps
+    events.write_bytes(as_lines(log(*told)))
+    document = json.loads(CliRunner().invoke(app, ["check", str(binding), str(events), "--json"]).stdout)
+    found = [f"{finding['verdict']} {finding['at']}" for finding in document["findings"]] or [document["verdict"]]
+    assert found == [expected]

@@ -26,10 +26,10 @@ BREAKS = {
     "parked": ("ParkedWasExecuted", "Publish Pickup AckTimeout Pickup AckTimeout Park Crash"),
 }
 HOLDS = {
-    "no-redelivery": (356, 23, 7),
-    "idempotent": (37_667, 1_414, 15),
-    "idempotent-crash": (39_767, 1_518, 16),
-    "republish": (13_300, 821, 15),
+    "no-redelivery": (357, 23, 7),
+    "idempotent": (38_078, 1_414, 15),
+    "idempotent-crash": (40_212, 1_518, 16),
+    "republish": (13_437, 821, 15),
 }
 
 
