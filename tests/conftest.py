@@ -8,9 +8,14 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from specwatch.pilots.runtime import Server
 
 
 @pytest.hookimpl(trylast=True)
@@ -47,3 +52,15 @@ def rabbitmq_here() -> None:
                 packages.install("rabbitmq")
             except ServerError as error:
                 pytest.skip(f"no RabbitMQ: {error}")
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_node(rabbitmq_here: None) -> Iterator[Server]:
+    """A RabbitMQ of these tests. It takes seconds to start: tests share it, and name their queues differently."""
+    from specwatch.pilots import runtime
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        runtime.start("embedded", directory=Path(folder), needs=["rabbitmq"]) as up,
+    ):
+        yield up["rabbitmq"]

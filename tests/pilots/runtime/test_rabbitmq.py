@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import socket
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,16 +25,6 @@ with runtime.start("embedded", directory=pathlib.Path(sys.argv[1]) / "run", need
 """
 
 
-@pytest.fixture(scope="module")
-def node(rabbitmq_here: None) -> Iterator[runtime.Server]:
-    """A node that a run started."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        runtime.start("embedded", directory=Path(folder), needs=["rabbitmq"]) as up,
-    ):
-        yield up["rabbitmq"]
-
-
 def ports(server: runtime.Server) -> list[int]:
     """All that the node opens: for AMQP, for its tools, and epmd's."""
     names = ("RABBITMQ_NODE_PORT", "RABBITMQ_DIST_PORT", "ERL_EPMD_PORT")
@@ -53,39 +42,39 @@ def listening(port: int) -> set[str]:
     return found
 
 
-def test_the_node_answers_on_loopback_alone(node: runtime.Server) -> None:
-    assert node.version == programs.find("rabbitmq").version
+def test_the_node_answers_on_loopback_alone(rabbitmq_node: runtime.Server) -> None:
+    assert rabbitmq_node.version == programs.find("rabbitmq").version
     own = {"0100007F", "00000000000000000000000001000000"}
-    assert [bool(listening(port)) and listening(port) <= own for port in ports(node)] == [True] * 3
+    assert [bool(listening(port)) and listening(port) <= own for port in ports(rabbitmq_node)] == [True] * 3
 
 
-def test_who_does_not_know_the_password_is_refused(node: runtime.Server) -> None:
-    url = node.url.replace("specwatch:", "specwatch:not")
+def test_who_does_not_know_the_password_is_refused(rabbitmq_node: runtime.Server) -> None:
+    url = rabbitmq_node.url.replace("specwatch:", "specwatch:not")
     with pytest.raises(ServerError, match=r"no answer from .*ACCESS_REFUSED"):
         rabbitmq.ask_rabbitmq(url)
-    assert "specwatch:" in node.url
-    assert node.url not in repr(node)
+    assert "specwatch:" in rabbitmq_node.url
+    assert rabbitmq_node.url not in repr(rabbitmq_node)
 
 
-def test_an_unacked_delivery_has_a_short_time(node: runtime.Server) -> None:
-    said = rabbitmq.control(node, "eval", "application:get_env(rabbit, consumer_timeout).")
+def test_an_unacked_delivery_has_a_short_time(rabbitmq_node: runtime.Server) -> None:
+    said = rabbitmq.control(rabbitmq_node, "eval", "application:get_env(rabbit, consumer_timeout).")
     assert said.strip() == f"{{ok,{rabbitmq.CONSUMER_TIMEOUT * 1000:.0f}}}"
     with pytest.raises(ServerError, match="rabbitmqctl nonsense: "):
-        rabbitmq.control(node, "nonsense")
+        rabbitmq.control(rabbitmq_node, "nonsense")
 
 
 def test_a_port_that_someone_else_took_is_no_failure(
-    node: runtime.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rabbitmq_node: runtime.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first attempt has the port of the other node; the second has free ones."""
     from specwatch.pilots.runtime import embedded
 
     free = embedded.free_port
-    taken = [ports(node)[0]]
+    taken = [ports(rabbitmq_node)[0]]
     monkeypatch.setattr(embedded, "free_port", lambda: taken.pop() if taken else free())
     with runtime.start("embedded", directory=tmp_path, needs=["rabbitmq"]) as up:
-        assert ports(up["rabbitmq"])[0] != ports(node)[0]
-        assert rabbitmq.ask_rabbitmq(up["rabbitmq"].url) == node.version
+        assert ports(up["rabbitmq"])[0] != ports(rabbitmq_node)[0]
+        assert rabbitmq.ask_rabbitmq(up["rabbitmq"].url) == rabbitmq_node.version
         opened = ports(up["rabbitmq"])
     assert [listening(port) for port in opened] == [set()] * 3
     assert list(tmp_path.glob("specwatch-*")) == []
@@ -102,18 +91,18 @@ def test_however_the_command_ends_no_process_and_no_folder_is_left(
 
 
 def test_of_a_server_of_others_a_run_uses_queues_of_its_own_that_end_with_it(
-    node: runtime.Server, tmp_path: Path
+    rabbitmq_node: runtime.Server, tmp_path: Path
 ) -> None:
-    urls = {"rabbitmq": node.url}
+    urls = {"rabbitmq": rabbitmq_node.url}
     with runtime.start("external", directory=tmp_path, needs=["rabbitmq"], urls=urls) as up:
         server = up["rabbitmq"]
-        assert (server.version, server.pid, server.log, dict(server.tools)) == (node.version, None, None, {})
+        assert (server.version, server.pid, server.log, dict(server.tools)) == (rabbitmq_node.version, None, None, {})
         with closing(rabbitmq.connect(server.url)) as connection:
             channel = connection.channel()
             for name in ("theirs", *queues.names(server.prefix)):
                 channel.queue_declare(name, durable=True)
-        assert len(rabbitmq.control(node, "list_queues", "name", "--no-table-headers").split()) > 2
-    assert rabbitmq.control(node, "list_queues", "name", "--no-table-headers").split() == ["theirs"]
+        assert len(rabbitmq.control(rabbitmq_node, "list_queues", "name", "--no-table-headers").split()) > 2
+    assert rabbitmq.control(rabbitmq_node, "list_queues", "name", "--no-table-headers").split() == ["theirs"]
 
 
 @pytest.mark.parametrize(
