@@ -15,10 +15,16 @@ A schedule says which, an injector makes them happen while an experiment runs, a
         injector.finish()     # shifts the clocks of logs, ends raw/faults.jsonl; before raw/ is merged
     injector.records          # one for each fault; ``injector.doubt`` is what they mean for the verdict
 
-The producer spreads its messages over ``plan.span`` seconds, so that there is traffic under each fault. In the
-pilot's body ``wishes.take`` is asked. Each fault is a line of ``raw/faults.jsonl``: lane ``fault``, the kind's action,
-``time`` to ``until``, params ``kind`` and ``target``, and the proof. One that cannot be proven is a line of lane
-``emitter``, ``FaultUnproven``: it is no fault, and nothing is required during it.
+What the pilot has to do for it: the producer spreads its messages over ``plan.span`` seconds, so that there is traffic
+under each fault, and publishes again where the broker was away. A body asks ``wishes.take`` when it begins. A worker is
+told its own URL, ``links.url(name, …)`` after ``links.add(name)``. ``add_worker`` starts one under a name that no other
+had. A copy that was nacked is over. Such a run is judged with scope ``key``: a worker that was killed leaves in doubt
+what it held, and nothing else.
+
+Each fault is a line of ``raw/faults.jsonl``: lane ``fault``, the kind's action, ``time`` to ``until``, params ``kind``
+and ``target``, and the proof; for a kill a line for each process that had told something, with its ``emitter``. One
+that cannot be proven is a line of lane ``emitter``, ``FaultUnproven``: it is no fault, and nothing is required during
+it.
 
 Proven is a fault that took effect (the processes were stopped, the connections were reset, the broker was away, …) and
 had traffic under it: receipts, bodies or acks of other workers or of the message that it struck. A run with one that
