@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import nats
 import pytest
-from click.testing import CliRunner
-from nats.js.api import AckPolicy, ConsumerConfig
+from tests.collector.probes import nats_bench
+from tests.collector.probes.nats_bench import ACK_WAIT, PATIENCE, SPECS, Bench, Event, judged, story
 
-from specwatch.cli.app import app
 from specwatch.collector.probes import configure, emitter, failures
 from specwatch.collector.probes.nats import executed, handling, instrument, skipped, undone
 from specwatch.pilots import runtime
-
-ACK_WAIT = 0.6
-"""Seconds after which what was not acked is delivered again."""
-PATIENCE = 30.0
-
-Event = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -41,92 +32,16 @@ def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     configure("")
 
 
-@dataclass
-class Bench:
-    """A stream of one test with one consumer, and as many instrumented workers as are asked for."""
-
-    client: Any
-    name: str
-    how: dict[str, Any]
-    workers: dict[str, Any] = field(default_factory=dict)
-
-    async def worker(self, name: str) -> Any:
-        if name not in self.workers:
-            js = instrument(self.client.jetstream(), worker=name, **self.how)
-            self.workers[name] = await js.pull_subscribe_bind("c", self.name)
-        return self.workers[name]
-
-    async def take(self, name: str, patience: float = PATIENCE) -> Any:
-        """The next message that a worker gets."""
-        [message] = await (await self.worker(name)).fetch(1, timeout=patience)
-        return message
-
-    async def nothing_comes(self, name: str = "Z") -> bool:
-        """Whether nothing is delivered for two AckWaits."""
-        try:
-            await self.take(name, 2 * ACK_WAIT)
-        except (TimeoutError, nats.errors.TimeoutError):
-            return True
-        return False
-
-    async def publish(self, data: bytes = b"", **headers: str) -> Any:
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        js = instrument(self.client.jetstream(), **self.how)
-        return await js.publish(self.name, data, headers=given or None)
-
-    async def pending(self) -> int:
-        info = await self.client.jetstream().consumer_info(self.name, "c")
-        return int(info.num_ack_pending)
-
-
-Scenario = Callable[[Bench], Awaitable[None]]
-
-
 @pytest.fixture
 def play(url: str, events: Path) -> Callable[..., list[Event]]:
     """``play(scenario, key=…)``: run it on a new stream; the events that it told of."""
-
-    def run(scenario: Scenario, *, max_deliver: int | None = None, **how: Any) -> list[Event]:
-        configure(events)
-
-        async def scene() -> None:
-            client = await nats.connect(url)
-            name = f"s{events.parent.name}".replace(".", "_")
-            js = client.jetstream()
-            await js.add_stream(name=name, subjects=[name])
-            config = ConsumerConfig(
-                durable_name="c", ack_policy=AckPolicy.EXPLICIT, ack_wait=ACK_WAIT, max_deliver=max_deliver
-            )
-            await js.add_consumer(name, config)
-            try:
-                await scenario(Bench(client, name, how))
-            finally:
-                await js.delete_stream(name)
-                await client.close()
-
-        asyncio.run(scene())
-        configure("")
-        text = events.read_text(encoding="utf-8") if events.exists() else ""
-        told = [json.loads(line) for line in text.splitlines()]
-        return [event for event in told if "lane" not in event]
-
-    return run
-
-
-def story(told: list[Event]) -> list[str]:
-    """``Pickup(B, 1)``, …: each event with its worker and the number of its delivery."""
-    return [
-        f"{event['action']}({', '.join(str(event['params'][name]) for name in 'wa')})"
-        if "w" in event["params"]
-        else event["action"]
-        for event in told
-    ]
+    return lambda scenario, **how: nats_bench.play(url, events, scenario, **how)
 
 
 def verdict(path: Path, *options: str) -> str:
     """What ``specwatch check nats`` says of the events."""
-    document = json.loads(CliRunner().invoke(app, ["check", "nats", str(path), "--json", *options]).stdout)
-    if not document.get("findings"):
+    document = judged("nats", path, *options)
+    if not document["findings"]:
         return str(document["verdict"])
     [finding] = document["findings"]
     return " ".join(str(finding[name]) for name in ("verdict", "at", "invariant") if finding[name] is not None)
@@ -294,8 +209,7 @@ def test_two_executions_violate_and_a_guard_skips(play: Callable[..., list[Event
         "Start(A, 0)", "Execute(A, 0)", "Undo(A, 0)", "Execute(A, 0)", "Done(A, 0)",
         "Start(B, 1)", "Skip(B, 1)", "Done(B, 1)", "Ack(A, 0)", "Ack(B, 1)",
     ]  # fmt: skip
-    config = "specs/nats/JetStream.idempotent.cfg"
-    assert verdict(events, "--config", str(Path(__file__).parents[3] / config)) == "conforms"
+    assert verdict(events, "--config", str(SPECS / "JetStream.idempotent.cfg")) == "conforms"
     text = events.read_text(encoding="utf-8").replace('"Skip"', '"Execute"')
     events.write_text(text, encoding="utf-8")
     assert verdict(events) == "violates 11 NoDoubleExecution"
