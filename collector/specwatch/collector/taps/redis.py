@@ -296,9 +296,12 @@ class Line:
         self._socket = _connected(place.scheme, place.hostname or "localhost", place.port or 6379)
         self._rest = b""
         self._read: list[bytes] = []
-        if place.password is not None:
-            user = [unquote(place.username)] if place.username else []
-            self.say("AUTH", *user, unquote(place.password))
+        self._words = [unquote(word) for word in (place.username, place.password) if word]
+
+    def log_in(self) -> None:
+        """Say who one is, where the URL does. Raises ``CollectorError`` where that is refused."""
+        if self._words:
+            self.say("AUTH", *self._words)
 
     def say(self, *words: str) -> None:
         """Say a command whose answer is OK. Raises ``CollectorError`` for another answer."""
@@ -383,12 +386,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         line = Line(given.url)
         with contextlib.closing(line):
+            line.log_in()
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, line.end)
-            # Without EmitterStop, where this raises: what was missed is not known, and an open tail says so.
             writer = Writer(given.folder, "tap")
-            monitor(line, writer, key=given.key, prefix=given.prefix, ready=lambda: print("listening", flush=True))
-            writer.close()
+            try:
+                monitor(line, writer, key=given.key, prefix=given.prefix, ready=lambda: print("listening", flush=True))
+            finally:
+                writer.close(is_whole=line.ended)
     except CollectorError as error:
         print(f"error: {error}", file=sys.stderr)
         return 4

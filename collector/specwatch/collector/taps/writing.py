@@ -57,7 +57,9 @@ class Writer(Emitter):
         record = {"body": "begins", "key": seen.key, "params": seen.params, "attempt": seen.attempt}
         self._bodies.write(msgspec.json.encode({**record, **more, **self._identity}) + b"\n")
 
-    def close(self) -> None:
-        """Tell of the end, ``EmitterStop``: everything up to here was seen."""
-        self.stop()
+    def close(self, *, is_whole: bool = True) -> None:
+        """End it. ``is_whole``: all up to here was seen, and ``EmitterStop`` says so; else what came last is open."""
+        if is_whole:
+            self.stop()
+        self.release()
         self._bodies.close()
