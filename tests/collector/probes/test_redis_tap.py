@@ -22,10 +22,10 @@ PATIENCE = 60.0
 class Tap:
     """A tap that listens at a bench's broker."""
 
-    def __init__(self, bench: Bench, folder: Path) -> None:
+    def __init__(self, bench: Bench, folder: Path, *options: str) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "specwatch.collector.taps.redis", bench.url, str(folder)],
+            [sys.executable, "-m", "specwatch.collector.taps.redis", bench.url, str(folder), *options],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -45,8 +45,8 @@ class Tap:
         events = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         return [f"{event['action']}{event['attempt'] or ''}" for event in events if event.get("key") == key]
 
-    def check(self, config: str) -> dict[str, Any]:
-        return check(SPECS / "binding.tap.toml", self.folder, config)
+    def check(self, config: str, binding: str = "tap") -> dict[str, Any]:
+        return check(SPECS / f"binding.{binding}.toml", self.folder, config)
 
 
 @pytest.fixture
@@ -78,11 +78,13 @@ def by_key(answer: dict[str, Any], keys: list[str]) -> dict[str, str]:
     return {**dict.fromkeys(keys, "conforms"), **{one["key"]: one["verdict"] for one in answer["findings"]}}
 
 
-def contradictions(bench: Bench, tap: Tap, keys: list[str], config: str) -> tuple[list[str], str, str]:
+def contradictions(
+    bench: Bench, tap: Tap, keys: list[str], config: str, binding: str = "tap"
+) -> tuple[list[str], str, str]:
     """Keys of which one says that all is well and the other that it is not; and what both say of the run."""
     tap.end()
     bench.stop_producer()
-    tapped = tap.check(config)
+    tapped = tap.check(config, binding)
     probed = check(SPECS / "binding.toml", bench.events_directory, config)
     ours, theirs = by_key(tapped, keys), by_key(probed, keys)
     decided = ("conforms", "violates", "diverges")
@@ -148,3 +150,32 @@ def test_a_second_execution_is_in_doubt_from_the_broker_alone(bench: Bench, tap:
     story = tap.story(task)
     assert story[:4] == ["Publish", "Pickup", "VisTimeout", "Pickup"]
     assert story.count("Ack") == 2
+
+
+def test_notifications_tell_less_and_contradict_nothing(bench: Bench, tmp_path: Path) -> None:
+    """Of a message that is received, put back, received again and acked twice, and of others that come and go."""
+    bench.command("CONFIG", "SET", "notify-keyspace-events", "Kh")
+    tap = Tap(bench, tmp_path / "tapped", "--source", "keyspace")
+    go = tmp_path / "go"
+    for name in ("A@h", "B@h"):
+        bench.start_worker(name, pool="solo", VISIBILITY_TIMEOUT="1")
+    task = bench.publish("hold", str(go))
+    bench.await_action(task, "Start", 2)
+    go.touch()
+    bench.await_action(task, "Ack", 2)
+    others = [bench.publish(name) for name in ("effect", "boom", "twice", "once_again", "effect")]
+    bench.await_action(others[2], "Ack2")
+    bench.await_action(others[3], "Ack")
+    bench.await_action(others[4], "Ack")
+    assert contradictions(bench, tap, [task, *others], "faulty", "keyspace") == ([], "inconclusive", "violates")
+    assert tap.story(task)[:4] == ["Publish", "Pickup", "Ack", "Pickup"]  # Gone: an ack, for all that it can tell.
+
+
+def test_a_server_that_does_not_notify_is_an_error_that_says_what_to_do(bench: Bench, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "specwatch.collector.taps.redis", bench.url, str(tmp_path / "tapped")]
+    done = subprocess.run(
+        [*command, "--source", "keyspace"], capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "the server does not notify of hashes: notify-keyspace-events is ''" in done.stderr
+    assert "CONFIG SET notify-keyspace-events Kh" in done.stderr

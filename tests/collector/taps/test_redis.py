@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from specwatch.collector.probes.emitter import Moment
-from specwatch.collector.taps import redis
-from specwatch.collector.taps.redis import Command, Key, Monitor, command
+from specwatch.collector.taps import redis, redis_messages
+from specwatch.collector.taps.redis import Command, Monitor, command
+from specwatch.collector.taps.redis_keyspace import Unacked
+from specwatch.collector.taps.redis_messages import Key, Messages
 from specwatch.collector.taps.writing import Seen, Writer
 
 
@@ -183,10 +185,67 @@ def test_only_keys_with_the_prefix_are_looked_at() -> None:
 
 
 def test_no_more_messages_are_remembered_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redis, "REMEMBERED", 2)
+    monkeypatch.setattr(redis_messages, "REMEMBERED", 2)
     sent = [line("LPUSH", "work", json.dumps(message(str(n), f"tag-{n}"))) for n in range(3)]
     acks = [line("HDEL", "unacked", f"tag-{n}") for n in range(3)]
     assert [(seen.action, seen.key) for seen in heard(*sent, *acks)][3:] == [("Ack", "1"), ("Ack", "2")]
+
+
+# --- notifications
+
+
+def looks(*looked: tuple[dict[str, dict[str, Any]], int, int]) -> list[tuple[str, Any, int]]:
+    """Action, key and what was missed before it, from what stood in the hash, and how often it was notified of."""
+    unacked = Unacked(Messages(Key("header.id")))
+    unacked.begin({"old": entry(message("old", "old")).encode()})
+    return [
+        (seen.action, seen.key, seen.missed)
+        for held, added, removed in looked
+        for seen in unacked.looked({tag: entry(sent).encode() for tag, sent in held.items()}, added, removed)
+    ]
+
+
+def test_what_stands_in_the_hash_was_received_and_what_is_gone_was_acked_or_put_back() -> None:
+    old, one, two = message("old", "old"), message("a", "tag-1"), message("b", "tag-2")
+    assert looks(
+        ({"old": old, "tag-1": one}, 1, 0),
+        ({"old": old, "tag-1": one, "tag-2": two}, 1, 0),
+        ({"tag-2": two}, 0, 2),  # What was there before the first look is told of by nothing.
+        ({"tag-2": two, "tag-1": one, "old": old}, 2, 0),
+    ) == [
+        ("Publish", "a", 0),
+        ("Pickup", "a", 0),
+        ("Publish", "b", 0),
+        ("Pickup", "b", 0),
+        ("Ack", "a", 0),
+        ("Pickup", "a", 0),
+    ]
+
+
+def test_a_retry_has_another_tag_and_a_republished_id_too() -> None:
+    retry, again = message("a", "tag-2", retries=1), message("a", "tag-3")
+    found = looks(({"tag-1": message("a", "tag-1")}, 1, 0), ({"tag-2": retry}, 1, 1), ({"tag-3": again}, 1, 1))
+    assert [action for action, _, _ in found] == [
+        "Publish",
+        "Pickup",
+        "Ack",
+        "Pickup",
+        "Ack",
+        "Republish",
+        "Pickup",
+    ]
+
+
+def test_what_came_and_went_between_two_looks_is_missed_with_its_body() -> None:
+    one = message("a", "tag-1")
+    assert looks(({"old": {}}, 1, 1)) == [("Looked", None, 3)]
+    # Put back, and received again by its tag: the hash looks as before.
+    assert looks(({"old": {}, "tag-1": one}, 1, 0), ({"old": {}, "tag-1": one}, 1, 1)) == [
+        ("Publish", "a", 0),
+        ("Pickup", "a", 0),
+        ("Looked", None, 3),
+    ]
+    assert looks(({"old": {}, "tag-1": one}, 2, 1)) == [("Publish", "a", 3), ("Pickup", "a", 0)]
 
 
 # --- what a message is about

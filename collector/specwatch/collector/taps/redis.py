@@ -20,34 +20,29 @@ Hidden: all that a worker does between receipt and ack, and which worker it is, 
 What it costs: the server copies each command to the tap. 20,000 messages (Valkey 9.1, LPUSH, BRPOP, and what a receipt
 and an ack say) took 0.17 ms of the server's time each without a tap and 0.29 ms with one, and the tap 0.64 ms: it keeps
 up with some 1,500 messages a second. A server that is busy for more than half of its time has no room for it.
-MONITOR shows all data of all databases, and wants a user that may use it.
+MONITOR shows all data of all databases, and wants a user that may use it. ``redis_keyspace`` costs less and sees less.
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
-import binascii
 import contextlib
 import re
 import signal
 import socket
 import ssl
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from ..errors import CollectorError
 from ..probes.emitter import Moment, moment
+from .redis_messages import About, Key, Messages, pickup
 from .writing import Seen, Writer
 
-REMEMBERED = 100_000
-"""So many of the messages that were sent last are known by their tags."""
 WAIT = 10.0
 """Seconds within which the server must answer."""
 CHUNK = 1 << 16
@@ -56,9 +51,6 @@ _LINE = re.compile(rb"(\d+)\.(\d{6}) \[(\d+) (.*?)\] (?=\")")
 _ARGUMENT = re.compile(rb'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\b"}
-_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
-Message = dict[str, Any]
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -94,99 +86,6 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     if len(escaped) == 3:
         return bytes([int(escaped[1:], 16)])
     return _ESCAPED.get(escaped, escaped)
-
-
-class Key:
-    """Where a message says what it is about. Raises ``ValueError`` for a text that is no such place."""
-
-    def __init__(self, text: str) -> None:
-        self.place, *self.path = text.split(".")
-        if self.place not in ("header", "property", "body") or not self.path or "" in self.path:
-            raise ValueError(f"{text!r} is not header.NAME, property.NAME or body.PATH")
-
-    def of(self, message: Message) -> Any:
-        """What a message is about; None where it does not say."""
-        found: Any = {"header": message.get("headers"), "property": message.get("properties")}.get(self.place)
-        if self.place == "body":
-            found = _body(message)
-        for name in self.path:
-            if isinstance(found, dict):
-                found = found.get(name)
-            elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-                found = found[int(name)]
-            else:
-                return None
-        return found
-
-
-def _body(message: Message) -> Any:
-    body = message.get("body")
-    try:
-        if isinstance(body, str) and message.get("properties", {}).get("body_encoding") == "base64":
-            body = base64.b64decode(body)
-        return msgspec.json.decode(body) if isinstance(body, (str, bytes)) else body
-    except (*_ERRORS, binascii.Error):
-        return None
-
-
-class About(msgspec.Struct, frozen=True):
-    """What is known of a message by its tag."""
-
-    key: Any
-    attempt: int
-    redelivered: bool
-    task: str | None
-
-    def seen(self, action: str, *, tag: str, alternatives: Sequence[str] = (), **params: Any) -> Seen:
-        return Seen(
-            action=action,
-            params={"t": self.key, **params},
-            key=self.key,
-            attempt=self.attempt,
-            alternatives=list(alternatives),
-            extra={"task": self.task, "delivery_tag": tag},
-        )
-
-
-class Messages:
-    """The messages that were seen, by their tags, and what they are about. No more than ``REMEMBERED``."""
-
-    def __init__(self, key: Key) -> None:
-        self.key = key
-        self._tags: OrderedDict[str, About] = OrderedDict()
-        self._keys: OrderedDict[bytes, None] = OrderedDict()
-
-    def read(self, payload: bytes | Message) -> tuple[str, About] | None:
-        """Tag and content of a message of kombu that is a task; None for anything else."""
-        try:
-            message = msgspec.json.decode(payload) if isinstance(payload, bytes) else payload
-            headers, properties = message["headers"], message["properties"]
-            tag, name = properties["delivery_tag"], headers["task"]
-            redelivered = bool((properties.get("delivery_info") or {}).get("redelivered"))
-            key = self.key.of(message)
-        except (*_ERRORS, KeyError, TypeError, AttributeError):
-            return None
-        if key is None or not isinstance(tag, str):
-            return None
-        about = About(key, headers.get("retries") or 0, redelivered, name if isinstance(name, str) else None)
-        self._tags[tag] = about
-        self._tags.move_to_end(tag)
-        if len(self._tags) > REMEMBERED:
-            self._tags.popitem(last=False)
-        return tag, about
-
-    def get(self, tag: str) -> About | None:
-        return self._tags.get(tag)
-
-    def is_new(self, key: Any) -> bool:
-        """Whether a key is one that was not seen before; it then was."""
-        name = msgspec.json.encode(key)
-        new = name not in self._keys
-        self._keys[name] = None
-        self._keys.move_to_end(name)
-        if len(self._keys) > REMEMBERED:
-            self._keys.popitem(last=False)
-        return new
 
 
 class Monitor:
@@ -242,7 +141,7 @@ class Monitor:
                         yield said.nanoseconds, self._sent(*sent, back=restores and sent[0] in gone, first=said.name)
             elif said.name == "HSET" and self._is_hash(words[1]):
                 for tag, entry in zip(words[2::2], words[3::2], strict=False):
-                    received = self._entry(entry)
+                    received = self.messages.entry(entry)
                     if received is not None:
                         yield said.nanoseconds, pickup(received, tag.decode(errors="replace"))
             elif said.name == "HDEL" and self._is_hash(words[1]) and not restores:
@@ -252,14 +151,6 @@ class Monitor:
                     # One that was sent before the tap began, and not received since, is no one's here.
                     if about is not None:
                         yield said.nanoseconds, about.seen("Ack", tag=name, a=about.attempt)
-
-    def _entry(self, entry: bytes) -> About | None:
-        """A value of the hash: ``[message, exchange, routing key]``."""
-        try:
-            received = self.messages.read(msgspec.json.decode(entry)[0])
-        except (*_ERRORS, IndexError, KeyError, TypeError):
-            return None
-        return None if received is None else received[1]
 
     def _sent(self, tag: str, about: About, *, back: bool, first: str) -> Seen:
         if back:
@@ -272,13 +163,6 @@ class Monitor:
             ended = msgspec.structs.replace(about, attempt=about.attempt - 1)
             return ended.seen("Retry", tag=tag, a=ended.attempt)
         return about.seen("Publish" if new else "Republish", tag=tag)
-
-
-def pickup(about: About, tag: str) -> Seen:
-    """A receipt, after which a body may do what no one sees."""
-    seen = about.seen("Pickup", tag=tag, a=about.attempt, r=about.redelivered)
-    seen.body = True
-    return seen
 
 
 class Line:
@@ -381,9 +265,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("url", help="redis://…, rediss://…")
     parser.add_argument("folder", type=Path, help="where events are written")
     parser.add_argument("--key", default="header.id", type=_key, help="what events are about (default: header.id)")
-    parser.add_argument("--prefix", help="kombu's global_keyprefix (default: any)")
+    parser.add_argument("--prefix", help="kombu's global_keyprefix (default: any; of keyspace: none)")
+    parser.add_argument("--source", choices=("monitor", "keyspace"), default="monitor", help="(default: monitor)")
     given = parser.parse_args(arguments)
     try:
+        if given.source == "keyspace":
+            from .redis_keyspace import listen
+
+            listen(given.url, given.folder, key=given.key, prefix=given.prefix or "", ready=_ready)
+            return 0
         line = Line(given.url)
         with contextlib.closing(line):
             line.log_in()
@@ -391,13 +281,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 signal.signal(number, line.end)
             writer = Writer(given.folder, "tap")
             try:
-                monitor(line, writer, key=given.key, prefix=given.prefix, ready=lambda: print("listening", flush=True))
+                monitor(line, writer, key=given.key, prefix=given.prefix, ready=_ready)
             finally:
                 writer.close(is_whole=line.ended)
     except CollectorError as error:
         print(f"error: {error}", file=sys.stderr)
         return 4
     return 0
+
+
+def _ready() -> None:
+    print("listening", flush=True)
 
 
 _PURPOSE = "Write what Celery says to a Redis or Valkey, as events, without any change to the application."

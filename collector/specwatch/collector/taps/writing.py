@@ -24,6 +24,8 @@ class Seen(msgspec.Struct, kw_only=True):
     extra: dict[str, Any] = {}
     body: bool = False
     """Whether a worker may now do what no one sees."""
+    lane: str | None = None
+    """``emitter`` for what is no step: something of the tap itself."""
     missed: int = 0
     """So many events were not seen before this one."""
 
@@ -45,7 +47,7 @@ class Writer(Emitter):
         with self._lock:
             self._seq += seen.missed
             event: dict[str, Any] = {**seen.extra, "action": seen.action, "params": seen.params}
-            for name in ("key", "attempt", "alternatives"):
+            for name in ("key", "attempt", "alternatives", "lane"):
                 if (value := getattr(seen, name)) not in (None, []):
                     event[name] = value
             self.emit(event, {}, at)
