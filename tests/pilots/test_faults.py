@@ -474,6 +474,13 @@ def test_a_mistake_in_a_strike_is_a_fault_not_proven_and_no_run_that_hangs(
     assert unproven(idle, injector) == "ZeroDivisionError: a mistake"
 
 
+def test_an_injector_that_cannot_read_the_events_is_over_and_says_why(idle: Bench) -> None:
+    (idle.raw / "torn.jsonl").write_text("no json\n", encoding="utf-8")
+    with Injector(idle, Schedule(faults=[fault("nack")], span=0.0), timeout=TIMEOUT) as injector:
+        assert until(lambda: injector.is_over)
+    assert "DecodeError" in unproven(idle, injector)
+
+
 def test_a_run_that_is_over_heals_what_lasts_and_records_what_did_not_come(bench: Bench) -> None:
     schedule = Schedule(faults=[fault("stall", duration=1000.0), fault("long", start=900.0)], span=0.0)
     injector = Injector(bench, schedule, timeout=TIMEOUT, links=bench.links)

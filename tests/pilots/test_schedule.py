@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from specwatch.pilots.errors import PilotError
 from specwatch.pilots.faults import KINDS
-from specwatch.pilots.schedule import LONGEST, SLACK, Schedule, parse, random_schedule
+from specwatch.pilots.schedule import LONGEST, SLACK, Schedule, parse, possible, random_schedule
 
 SEEDS = range(40)
 
@@ -46,6 +49,12 @@ def test_only_those_kinds_come_that_can_happen() -> None:
         for fault in parse("random", tasks=200, workers=4, seed=seed, timeout=3.0, possible=("kill", "stall")).faults
     }
     assert kinds == {"kill", "stall"}
+
+
+def test_what_can_happen_depends_on_what_there_is() -> None:
+    assert possible(has=("body", "proxy", "broker", "redelivery")) == tuple(KINDS)
+    assert possible(has=("body",)) == ("stall", "long", "kill", "nack", "clock")
+    assert possible(has=("proxy", "broker")) == ("delay", "restart", "clock")
 
 
 def test_what_is_to_outlast_the_timeout_does() -> None:
@@ -110,3 +119,9 @@ def test_what_cannot_be_asked_for_is_said_with_what_can(text: str, message: str)
     with pytest.raises(PilotError) as told:
         parse(text, tasks=1, workers=2, seed=0, timeout=3.0, possible=("kill", "stall"))
     assert (told.value.message, told.value.hint) == (message, "random, or one or more of stall, kill, with commas")
+
+
+def test_the_documentation_tells_of_each_kind() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "faults.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| `(\w+)` \|", text, re.MULTILINE))
+    assert rows == {kind.name: kind.action for kind in KINDS.values()}

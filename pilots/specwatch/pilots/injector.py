@@ -88,6 +88,7 @@ class Injector:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._finished = False
+        self._failed = ""
 
     @property
     def is_over(self) -> bool:
@@ -116,12 +117,13 @@ class Injector:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+        why_not = self._failed or "the run was over before it"
         for strike, steps in self._running:
             steps.close()
-            self._note(strike, "the run was over before it")
+            self._note(strike, why_not)
         self._running.clear()
         for fault in self._due:
-            self._tell(Record(fault=fault, target=fault.target, why_not="the run was over before it"))
+            self._tell(Record(fault=fault, target=fault.target, why_not=why_not))
         self._due.clear()
         self._over.set()
 
@@ -163,8 +165,12 @@ class Injector:
     # Steps
 
     def _run(self) -> None:
-        while not self._stopping.is_set() and not self.step():
-            self._stopping.wait(LOOK)
+        try:
+            while not self._stopping.is_set() and not self.step():
+                self._stopping.wait(LOOK)
+        except Exception as error:  # As below: no one would hear of it.
+            self._failed = f"{type(error).__name__}: {error}"
+            self._over.set()
 
     def _may_begin(self, fault: Fault, now: float) -> bool:
         if fault.start > 0 and (self.first is None or now < self.first + fault.start):
@@ -193,7 +199,8 @@ class Injector:
 
     def _note(self, strike: Strike, why_not: str) -> None:
         record = strike.record
-        self.look()
+        if not self._failed:
+            self.look()
         if why_not and not record.why_not:
             record.effect, record.why_not = "", why_not
         record.ended = record.ended or moment().monotonic

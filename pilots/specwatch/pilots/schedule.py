@@ -47,6 +47,12 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(f"{fault.kind} of {_whom(fault)} at {fault.start:.1f} s" for fault in self.faults)
 
 
+def possible(*, has: Iterable[Need]) -> tuple[str, ...]:
+    """The kinds that can be made to happen with what there is: a server of others, say, is no ``broker`` to restart."""
+    there = frozenset(has)
+    return tuple(kind.name for kind in KINDS.values() if kind.needs <= there)
+
+
 def parse(
     text: str,
     *,
