@@ -33,7 +33,7 @@ ASSUME MaxDeliver \in Nat
 
 VARIABLES
   published,     \* how often publishers sent it
-  messages,      \* what the stream has of it: [n, state, unseen], in their order
+  messages,      \* what the stream has of it, in their order: n, state, ...
   answered,      \* what publishers were told: [stored, dropped]
   copies,        \* what workers hold: a set, one copy a delivery
   acked,         \* whether an ack settled one of its messages
@@ -51,7 +51,7 @@ database == <<executions, claimed>>
 (* next. out: it is pending, and the timer runs. settled: acked, or         *)
 (* terminated. parked: it was delivered as often as the consumer allows.    *)
 (* unseen: deliveries, by number, that no worker has told of: they lie in a *)
-(* client's buffer, or were lost with it.                                   *)
+(* client's buffer, or were lost with it. taken: a worker has told of one.  *)
 States == {"due", "out", "settled", "parked"}
 Pending == {"due", "out"}
 
@@ -86,7 +86,7 @@ Turn(list, m, states, state) ==
 
 ------------------------------------------------------------- \* a message
 
-New == [n |-> 0, state |-> "due", unseen |-> {}]
+New == [n |-> 0, state |-> "due", unseen |-> {}, taken |-> FALSE]
 
 Init ==
   /\ published = [t \in Tasks |-> 0]
@@ -134,7 +134,7 @@ Deliver(t) ==
     /\ x.unseen = {}
     /\ MaxDeliver = 0 \/ x.n < MaxDeliver
     /\ messages' = [messages EXCEPT ![t] = [@ EXCEPT ![m] =
-         [n |-> x.n + 1, state |-> "out", unseen |-> {x.n}]]]
+         [x EXCEPT !.n = @ + 1, !.state = "out", !.unseen = {x.n}]]]
     /\ UNCHANGED <<published, answered, copies, acked, database, closed>>
 
 (* A delivery reached the worker's own code. a: how often the message was   *)
@@ -149,8 +149,8 @@ Pickup(t, w, a, r, buffered) ==
          ELSE x.state = "due" /\ a >= x.n /\ (MaxDeliver = 0 \/ a < MaxDeliver)
     /\ messages' = [messages EXCEPT ![t] = [@ EXCEPT ![m] =
          IF buffered
-           THEN [x EXCEPT !.unseen = @ \ {a}]
-           ELSE [n |-> a + 1, state |-> "out",
+           THEN [x EXCEPT !.unseen = @ \ {a}, !.taken = TRUE]
+           ELSE [n |-> a + 1, state |-> "out", taken |-> TRUE,
                  unseen |-> x.unseen \union {b \in Deliveries : x.n <= b /\ b < a}]]]
     /\ copies' = [copies EXCEPT ![t] = @ \union
          {[m |-> m, a |-> a, w |-> w, phase |-> "held", said |-> FALSE]}]
@@ -361,6 +361,7 @@ TypeOK ==
          /\ messages[t][m].n \in Nat
          /\ messages[t][m].state \in States
          /\ \A a \in messages[t][m].unseen : a < messages[t][m].n
+         /\ messages[t][m].taken \in BOOLEAN
     /\ Cardinality(answered[t].stored) <= Len(messages[t])
     /\ \A c \in copies[t] :
          /\ c.m \in DOMAIN messages[t] /\ c.a < messages[t][c.m].n
@@ -368,9 +369,13 @@ TypeOK ==
          /\ c.phase \in Phases
          /\ c.said \in BOOLEAN
 
-(* A message executes once, however often it is delivered.                  *)
+Taken(t) == Cardinality({m \in DOMAIN messages[t] : messages[t][m].taken})
+
+(* A message executes once, however often it is delivered. That it was      *)
+(* published again buys one more execution where it was stored again, which *)
+(* shows when a worker has that message.                                    *)
 NoDoubleExecution ==
-  \A t \in Tasks : executions[t] <= Len(messages[t])
+  \A t \in Tasks : executions[t] <= Taken(t)
 
 (* It was executed, or its worker told how else it ended, or a copy is      *)
 (* left that may yet do it.                                                 *)
