@@ -24,12 +24,15 @@ CONSTANTS
   Deliveries,    \* the numbers of deliveries that log lines name, from 0
   Sequences,     \* the stream's sequences that answers to publishers name
   Guard,         \* "none" | "checkThenInsert" | "atomicClaim"
+  Deduplicates,  \* whether what is published again is dropped for certain: it
+                 \* has its Nats-Msg-Id, and comes in the duplicate window
   MaxDeliver,    \* the consumer's limit of deliveries; 0: none, or not known
   MaxPublished,  \* Bound: how often a task is published
   MaxDelivered   \* Bound: deliveries of a message
 
 ASSUME Guard \in {"none", "checkThenInsert", "atomicClaim"}
 ASSUME MaxDeliver \in Nat
+ASSUME Deduplicates \in BOOLEAN
 
 VARIABLES
   published,     \* how often publishers sent it
@@ -104,12 +107,15 @@ Publish(t) ==
   /\ messages' = [messages EXCEPT ![t] = <<New>>]
   /\ UNCHANGED <<answered, copies, acked, database, closed>>
 
-(* Sent again. Within the stream's duplicate window a known Nats-Msg-Id is  *)
-(* dropped; else it is one more message, which buys one more execution.     *)
+(* Sent again, since it is to be done again, or since no answer came.       *)
+(* Within the stream's duplicate window a known Nats-Msg-Id is dropped;     *)
+(* else it is one more message, which buys one more execution.              *)
 Republish(t) ==
   /\ published[t] > 0
   /\ published' = [published EXCEPT ![t] = @ + 1]
-  /\ messages' \in {messages, [messages EXCEPT ![t] = Append(@, New)]}
+  /\ \/ UNCHANGED messages
+     \/ /\ ~Deduplicates
+        /\ messages' = [messages EXCEPT ![t] = Append(@, New)]
   /\ UNCHANGED <<answered, copies, acked, database, closed>>
 
 (* The server's answer to a publisher: stored under this sequence; or, dup, *)
