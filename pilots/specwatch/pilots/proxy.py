@@ -264,22 +264,22 @@ class _Link:
 
     async def flow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One direction of a connection, until its sender ends it."""
-        waiting: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(HELD)
+        waiting: asyncio.Queue[tuple[float, float, bytes]] = asyncio.Queue(HELD)
         async with asyncio.TaskGroup() as group:
             group.create_task(self.send(waiting, writer))
             while True:
                 data = await reader.read(CHUNK)
                 self.numbers["received"] += len(data)
-                await waiting.put((time.monotonic() + self.seconds, data))
+                await waiting.put((time.monotonic(), self.seconds, data))
                 if not data:
                     return
 
-    async def send(self, waiting: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter) -> None:
+    async def send(self, waiting: asyncio.Queue[tuple[float, float, bytes]], writer: asyncio.StreamWriter) -> None:
         while True:
-            due, data = await waiting.get()
-            late = due - time.monotonic()
-            if late > 0:
-                await asyncio.sleep(late)
+            came, seconds, data = await waiting.get()
+            early = came + seconds - time.monotonic()
+            if early > 0:
+                await asyncio.sleep(early)
             was_held = not self.flows.is_set()
             await self.flows.wait()
             if not data:
@@ -289,7 +289,7 @@ class _Link:
             writer.write(data)
             await writer.drain()
             self.numbers["sent"] += len(data)
-            if was_held or late > 0:
+            if was_held or seconds > 0:
                 self.numbers["delayed"] += len(data)
 
 
