@@ -142,7 +142,9 @@ Republish(t) ==
 
 (* A delivery reached the worker's own code. r: its flag `redelivered`.     *)
 (* Either it is out now. Or it lay in a buffer while its channel was        *)
-(* closed, and its message is back already, for others to take.             *)
+(* closed, and its message is back already, for others to take: without the *)
+(* flag that is the message's first, of which there is one; with it there   *)
+(* may be any number, and the channel must be known as closed.              *)
 Pickup(t, w, n, c, d, r) ==
   /\ \A x \in On(deliveries[t], n, c) : x.d # d
   /\ \/ /\ ~Shut(t, n, c)
@@ -152,7 +154,7 @@ Pickup(t, w, n, c, d, r) ==
         /\ deliveries' = [deliveries EXCEPT ![t] = @ \union
              {[w |-> w, n |-> n, c |-> c, d |-> d, phase |-> "held", entry |-> "out"]}]
         /\ UNCHANGED <<unseen, shut>>
-     \/ /\ IF r THEN flagged[t] ELSE unseen[t] > 0
+     \/ /\ IF r THEN flagged[t] /\ Shut(t, n, c) ELSE unseen[t] > 0
         /\ unseen' = [unseen EXCEPT ![t] = IF r THEN @ ELSE @ - 1]
         /\ shut' = [shut EXCEPT ![t] = @ \union {<<n, c>>}]
         /\ deliveries' = [deliveries EXCEPT ![t] = @ \union

@@ -72,6 +72,8 @@ class Telling:
             params["t"] = str(event[self.by])
         if "seq" in event:
             params["seq"] = event["seq"]
+        if "channel" in event:
+            params["c"] = str(event["channel"])
         if "worker" in event:
             params["w"] = event["worker"]
         if "redelivered" in event:

@@ -86,8 +86,8 @@ BOTH = ("Publish T", "Publish U", "Pickup T A1 r=false", "Pickup U A1 r=false")
         ((*EXECUTED, "ChannelClose A1", "Done T A1", "Ack T A1", "Pickup T B1 r=true"), "conforms"),
         ((*EXECUTED, "ChannelClose A1", "Done T A1", "Nack T A1", "Pickup T B1 r=true"), "conforms"),
         (
-            (*EXECUTED, "ChannelClose A1", "Nack T A1", "Pickup T B1 r=true", "Pickup T C1 r=true", "Start T C1"),
-            "conforms",
+            (*EXECUTED, "ChannelClose A1", "Nack T A1", "Pickup T B1 r=true", "Pickup T C1 r=true"),
+            "diverges 8",
         ),
         ((*HELD, "ChannelClose A1", "Pickup T B1 r=true", "Ack T B1", "Ack T A1"), "conforms"),
         # once the worker knows, it says none
@@ -107,6 +107,7 @@ BOTH = ("Publish T", "Publish U", "Pickup T A1 r=false", "Pickup U A1 r=false")
         (("Publish T", "Return T", "Pickup T B1 r=true", "ChannelLost A1", "Pickup T A1 r=false"), "conforms"),
         (("Publish T", "Return T", "Pickup T A1 r=false", "Ack T A1", "Pickup T B1 r=true"), "conforms"),
         (("Publish T", "Return T", "Pickup T A1 r=false", "Pickup T B1 r=false"), "diverges 4"),
+        ((*BEGUN, "ChannelLost C1", "ChannelClose A1", "Pickup T B1 r=true", "Pickup T C1 r=true"), "conforms"),
         # a word that was on its way
         ((*DONE, "Ack T A1", "Pickup T B1 r=true"), "diverges 7"),
         ((*DONE, "Ack T A1", "WordLost T A1", "Pickup T B1 r=true"), "conforms"),

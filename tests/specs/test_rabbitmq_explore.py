@@ -23,7 +23,7 @@ BREAKS = {
     "two-at-work": ("OneAtWork", "Publish Pickup Start Requeue Pickup Start"),
     "republish": ("FlagTells", "Publish Pickup Republish Pickup"),
 }
-HOLDS = {"no-redelivery": (789, 35, 7), "idempotent": (24714, 1204, 19), "idempotent-crash": (36701, 1807, 19)}
+HOLDS = {"no-redelivery": (789, 35, 7), "idempotent": (23780, 1204, 19), "idempotent-crash": (35267, 1807, 19)}
 
 
 @pytest.mark.parametrize("config", BREAKS)
