@@ -315,15 +315,17 @@ def test_a_cut_resets_the_connection_and_the_worker_makes_another(bench: Bench) 
 
 
 def test_a_delay_lets_bytes_come_late(bench: Bench) -> None:
+    links, name = bench.links, next(iter(bench.workers))
+    assert links is not None
+    already = links.counts(name).delayed
     made = bench.make(fault("delay", duration=0.5, by=0.05))
     record, _ = proven(bench, made)
+    assert record.target == name
     assert record.evidence["delayed"] > 0
-    links = bench.links
-    assert links is not None
     # All that came in while it lasted goes out late, and nothing that came afterwards.
-    before = links.counts(record.target)
-    assert until(lambda: links.counts(record.target).received > before.received)
-    assert until(lambda: links.counts(record.target).delayed == record.evidence["received"])
+    healed = links.counts(name)
+    assert until(lambda: links.counts(name).received > healed.received)
+    assert until(lambda: links.counts(name).delayed == already + record.evidence["received"])
 
 
 def test_a_black_hole_swallows_the_ack_until_the_message_was_delivered_again(bench: Bench) -> None:
