@@ -134,6 +134,8 @@ def precedence(events: Sequence[Mapping[str, Json]], order: str, skew: int = 0) 
         every, _ = closed(size, [*strong, *told])
         dropped = [(first, then) for first, then in told if every[first] >> then & 1]
         known, _ = closed(size, [*strong, *(pair for pair in told if pair not in dropped)])
+        own = [pair for pair in itertools.permutations(range(size), 2) if own_order(events, *pair)]
+        dropped += [(first, then) for first, then in own if goes_back(*pick(events, (first, then)), skew)]
     return Precedence(tuple(known), tuple(dropped), tangled)
 
 
@@ -164,6 +166,11 @@ def surely_earlier(first: Mapping[str, Json], then: Mapping[str, Json], skew: in
     if first["emitter"] == then["emitter"] or first.get("time") is None or then.get("time") is None:
         return False
     return bool(ended(first) + skew < then["time"])
+
+
+def goes_back(first: Mapping[str, Json], then: Mapping[str, Json], skew: int) -> bool:
+    """Whether an emitter's clock cannot be right: what came later was over before what came first began."""
+    return first.get("time") is not None and then.get("time") is not None and ended(then) + skew < first["time"]
 
 
 def ended(event: Mapping[str, Json]) -> int:

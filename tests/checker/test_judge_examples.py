@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 
-from tests.checker.judge import Json
+from tests.checker.judge import Json, judge
 from tests.checker.judge_rules import UNDECIDED, Missing, Rules, judge_rules
 from tests.checker.models import MODELS
 from tests.checker.product import asked, by_key, ruling, spec_of
 
 from specwatch.checker.api import Options
-from specwatch.checker.behaviour import Event, Loss
+from specwatch.checker.behaviour import Behaviour, Event, Loss
+from specwatch.checker.bounds import Bounds
+from specwatch.checker.paths import Rules as ReplayRules
+from specwatch.checker.replay import Replay
 from specwatch.checker.timed import Timed
+
+SECOND = 1_000_000_000
 
 
 def event(action: str, emitter: str = "p", seq: int = 1, **params: Json) -> dict[str, Json]:
@@ -108,3 +113,36 @@ def test_a_guard_over_a_value_of_another_kind_leaves_the_event_to_diverge() -> N
 def test_a_parameter_that_the_spec_lacks_is_refused_after_a_divergence_too() -> None:
     events = [event("Execute", seq=1, t="t2"), event("Ack", seq=2, t="t2", lacking=3)]
     assert asked(spec_of("Shelf", "two"), events, Options()) is None
+
+
+def test_a_state_reached_with_fewer_steps_in_all_may_be_deeper_in_its_gap() -> None:
+    """A Jump and an Up before the last event; the state between them was reached by one Up of an earlier gap, too."""
+    events = [event("Refill"), event("Deny", k=2), event("Deny")]
+    hidden = ("Take", "RefillAll")
+    spec, model = spec_of("TokenBucket", "racy"), MODELS["TokenBucket", "racy"]
+    actions = frozenset(action for name in hidden for action in spec.named(name))
+    told = [Event(action=one["action"], params=one["params"]) for one in events]
+    outcome = Replay(spec, Behaviour(events=told), ReplayRules(actions, 3, everywhere=True), Bounds()).run()
+    expected = judge(model, events, hidden, 3)
+    assert (outcome.good_states, outcome.broken_states) == (expected.good_states, expected.broken_states)
+
+
+def test_an_emitter_whose_own_times_go_back_is_not_believed() -> None:
+    """By its times the first Acquire of p came after that of q; by its numbers p had given back before."""
+    events = [
+        {**event("Acquire", "p", 1, c="a"), "time": 20},
+        {**event("Release", "p", 2, c="a"), "time": 5},
+        {**event("Acquire", "q", 1, c="b"), "time": 5},
+    ]
+    assert ruling(asked(spec_of("LeaseLock", "fenced"), events, Options(), "time")).reason == "clock"
+
+
+def test_a_lost_record_of_a_timed_action_comes_no_earlier_than_its_bound() -> None:
+    """Only an Expire lets b in, and none comes within ten seconds, be it logged or not."""
+    events = [{**event("Acquire", "p", 1, c="a"), "time": 0}, {**event("Acquire", "p", 3, c="b"), "time": 5 * SECOND}]
+    timed = (Timed(action="Expire", after="Acquire", min=10 * SECOND),)
+    told = Event(action="Expire")
+    loss = Loss(reason="in-flight", detail="p had begun", emitter="p", after=0, before=1, event=told)
+    for bounds, word in ((timed, "diverges"), ((), "conforms")):
+        options = Options(hidden=("Expire",), timed=bounds, skew=0)
+        assert ruling(asked(spec_of("LeaseLock", "unfenced"), events, options, "time", losses=[loss])).verdict == word

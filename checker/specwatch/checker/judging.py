@@ -200,13 +200,23 @@ class Judge:
             if failed:
                 part.events = [event for event in part.events if id(event) not in dropped]
             answer = self.answers.of_key(part)
-            if failed and answer.word in ("violates", "diverges"):
+            wrong = failed and answer.word in ("violates", "diverges")
+            if wrong and not self.is_settled(behaviour, part, answer, dropped):
                 answer = undecided(answer, "run-level: what is common to all keys is no behaviour of the spec")
             self.count(part, answer, self.answers)
             words.append(self.told(part, answer))
         if empty and not failed:
             words.append(self.told(behaviour, Answer("vacuous") if common is None else answer))
         return words
+
+    @staticmethod
+    def is_settled(behaviour: Behaviour, part: Behaviour, answer: Answer, dropped: set[int]) -> bool:
+        """Whether a key fails before the first run-level event that cannot be explained."""
+        if behaviour.order != "total" or answer.at is None:
+            return False
+        last = id(part.events[answer.at - 1]) if answer.at else None
+        first = next(event for event in behaviour.events if id(event) in dropped or id(event) == last)
+        return answer.at == 0 or id(first) == last
 
     def whole_first(self, parts: Iterable[Behaviour]) -> Iterator[Behaviour]:
         """The behaviours of which nothing is missing, then the others, which share the time that is left."""

@@ -8,7 +8,7 @@ between lanes. Under ``time`` an event *needs* events of other lanes to come fir
 * time: they ended more than ``skew`` before this one began. Nothing else follows from two clocks.
 
 An emitter's order and causes win: a time edge that closes a cycle with them is dropped and counted, and the lanes on
-both its ends have clocks that are not within ``skew``.
+both its ends have clocks that are not within ``skew``. So has a lane whose own times go back by more than that.
 
 A *cut* says how many events of each lane have happened. What is missing from a behaviour happened somewhere between
 two cuts (:class:`Window`).
@@ -19,8 +19,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import msgspec
 
@@ -29,6 +30,9 @@ from .behaviour import Behaviour, Event, Loss
 Cut = tuple[int, ...]
 Need = tuple[int, int]
 """A lane, and how many of its events must come first."""
+
+Needs = list[list[dict[int, int]]]
+"""By lane and event: how many events of other lanes must come first."""
 
 _NO_NEEDS: tuple[Need, ...] = ()
 
@@ -167,18 +171,10 @@ class _Timing:
         if len(self.lanes) == 1:
             return
         self.find_causes()
-        known = self.reached(self.caused)
-        timed, dropped, suspects = self.by_time(known)
-        both = [
-            [_merged(one, other) for one, other in zip(causes, times, strict=True)]
-            for causes, times in zip(self.caused, timed, strict=True)
-        ]
+        self.refuse_circles()
+        both = self.with_times()
         if not self.is_acyclic(both):
-            # Several time edges close a cycle together: only what no cause contradicts, however indirectly, is kept.
-            both = self.consistent()
-            dropped, suspects = max(dropped, 1), set(self.found.names)
-        self.found.dropped = dropped
-        self.found.suspects = frozenset(suspects)
+            both = self.without_cycles(both)
         for lane, needs in enumerate(both):
             before: dict[int, int] = {}
             for index, own in enumerate(needs):
@@ -269,72 +265,58 @@ class _Timing:
 
     # --- times --------------------------------------------------------------------------------------------------------
 
-    def by_time(self, known: list[list[list[int]]]) -> tuple[list[list[dict[int, int]]], int, set[str]]:
-        """What times add to what is ``known``, how many edges were dropped, and between which lanes."""
-        found: list[list[dict[int, int]]] = [[{} for _ in lane] for lane in self.lanes]
+    def with_times(self) -> Needs:
+        """The causes, and what times add to them."""
         # The least end of an event and all after it in its lane: it never falls, and so can be searched.
         least = [_least_from(ends) for ends in self.ends]
-        dropped = 0
-        suspects: set[str] = set()
+        found = [[dict(own) for own in lane] for lane in self.caused]
         for lane, begins in enumerate(self.begins):
             if not self.trusted[lane]:
                 continue
+            backward = self.backward(lane)
+            if backward:
+                self.distrust(lane, dropped=backward)
             for index, begin in enumerate(begins):
-                limit = begin - self.skew
-                for other, ends in enumerate(self.ends):
-                    if other == lane or not self.trusted[other]:
-                        continue
-                    count = bisect_left(least[other], limit)
-                    if count == 0:
-                        continue
-                    # Those of the other lane that come after this event, as is known, are its end.
-                    free = self.before(known[other], lane, index)
-                    if count > free:
-                        dropped += 1
-                        suspects |= {self.found.names[lane], self.found.names[other]}
-                        count = next((place + 1 for place in range(free - 1, -1, -1) if ends[place] < limit), 0)
-                    if count:
-                        found[lane][index][other] = count
-        return found, dropped, suspects
-
-    @staticmethod
-    def before(known: list[list[int]], lane: int, index: int) -> int:
-        """How many events of a lane are not known to come after event ``index`` of ``lane``."""
-        return bisect_right(known, index, key=lambda reached: reached[lane])
-
-    def reached(self, needs: list[list[dict[int, int]]]) -> list[list[list[int]]]:
-        """By lane and event: how many events of each lane come before it or are it, by causes and emitters' order.
-
-        A cause that closes a cycle is no cause: it is taken out of ``needs``.
-        """
-        found: list[list[list[int]]] = [[] for _ in self.lanes]
-        total = sum(map(len, self.lanes))
-        done = 0
-        while done < total:
-            moved = False
-            for lane, events in enumerate(self.lanes):
-                while len(found[lane]) < len(events):
-                    index = len(found[lane])
-                    own = needs[lane][index]
-                    if any(len(found[other]) < count for other, count in own.items()):
-                        break
-                    reached = list(found[lane][-1]) if index else [0] * len(self.lanes)
-                    for other, count in own.items():
-                        reached = list(map(max, reached, found[other][count - 1]))
-                    reached[lane] = index + 1
-                    found[lane].append(reached)
-                    done += 1
-                    moved = True
-            if not moved:
-                stuck = next(lane for lane, events in enumerate(self.lanes) if len(found[lane]) < len(events))
-                self.found.circular = True
-                own = needs[stuck][len(found[stuck])]
-                for other in [other for other, count in own.items() if len(found[other]) < count]:
-                    del own[other]
+                for other in range(len(self.lanes)):
+                    if other != lane and self.trusted[other]:
+                        count = bisect_left(least[other], begin - self.skew)
+                        if count > found[lane][index].get(other, 0):
+                            found[lane][index][other] = count
         return found
 
-    def is_acyclic(self, needs: list[list[dict[int, int]]]) -> bool:
+    def distrust(self, *lanes: int, dropped: int = 1) -> None:
+        self.found.dropped += dropped
+        self.found.suspects |= {self.found.names[lane] for lane in lanes}
+
+    def backward(self, lane: int) -> int:
+        """How many events of a lane were over, by its own clock, more than the skew before one that came earlier began:
+        no clock does that which is never further from another than the skew.
+        """
+        latest = accumulate(self.begins[lane], max)
+        return sum(end + self.skew < begin for end, begin in zip(self.ends[lane], latest, strict=True))
+
+    def refuse_circles(self) -> None:
+        """A cause that closes a cycle is no cause: it is taken out."""
+        needs = self.caused
         cut = [0] * len(self.lanes)
+        while True:
+            self.go_on(cut, needs)
+            stuck = next((lane for lane, own in enumerate(needs) if cut[lane] < len(own)), None)
+            if stuck is None:
+                return
+            self.found.circular = True
+            own = needs[stuck][cut[stuck]]
+            for other in [other for other, count in own.items() if cut[other] < count]:
+                del own[other]
+
+    def is_acyclic(self, needs: Needs) -> bool:
+        cut = [0] * len(self.lanes)
+        self.go_on(cut, needs)
+        return all(done == len(lane) for done, lane in zip(cut, self.lanes, strict=True))
+
+    @staticmethod
+    def go_on(cut: list[int], needs: Needs) -> None:
+        """Moves a cut on as far as it goes."""
         moved = True
         while moved:
             moved = False
@@ -342,45 +324,63 @@ class _Timing:
                 while cut[lane] < len(own) and all(cut[other] >= count for other, count in own[cut[lane]].items()):
                     cut[lane] += 1
                     moved = True
-        return all(done == len(lane) for done, lane in zip(cut, self.lanes, strict=True))
 
-    def consistent(self) -> list[list[dict[int, int]]]:
-        """Causes, and the time edges that hold for all that comes before the one event and after the other.
-
-        With ends that never fall along the known order, and begins that never do either, no cycle is left.
-        """
-        known = self.reached(self.caused)
-        ends: list[list[float]] = []
-        begins: list[list[float]] = []
-        for lane, events in enumerate(self.lanes):
-            highest = [
-                max(
-                    (
-                        max(self.ends[other][:count], default=-math.inf)
-                        for other, count in enumerate(known[lane][index])
-                    ),
-                    default=-math.inf,
-                )
-                for index in range(len(events))
-            ]
-            ends.append(highest)
-            lowest = []
-            for index in range(len(events)):
-                after = [self.begins[lane][index]]
-                for other in range(len(self.lanes)):
-                    free = self.before(known[other], lane, index)
-                    after.extend(self.begins[other][free:])
-                lowest.append(min(after))
-            begins.append(lowest)
+    def without_cycles(self, needs: Needs) -> Needs:
+        """Without the time edges that are part of a cycle; of their lane, an earlier event may surely come before."""
+        circle = self.circles(needs)
         found = [[dict(own) for own in lane] for lane in self.caused]
-        for lane, own_begins in enumerate(begins):
-            for index, begin in enumerate(own_begins):
-                for other, own_ends in enumerate(ends):
-                    if other != lane and self.trusted[lane] and self.trusted[other]:
-                        count = bisect_left(own_ends, begin - self.skew)
-                        if count > found[lane][index].get(other, 0):
-                            found[lane][index][other] = count
+        for lane, own_needs in enumerate(needs):
+            for index, own in enumerate(own_needs):
+                here, limit = circle[lane][index], self.begins[lane][index] - self.skew
+                for other, count in own.items():
+                    caused = found[lane][index].get(other, 0)
+                    if count > caused and circle[other][count - 1] == here:
+                        self.distrust(lane, other)
+                        ends = self.ends[other]
+                        while count > caused and (circle[other][count - 1] == here or ends[count - 1] >= limit):
+                            count -= 1
+                    if count > caused:
+                        found[lane][index][other] = count
         return found
+
+    def circles(self, needs: Needs) -> list[list[int]]:
+        """By lane and event: a number that is common to those that come before each other (Tarjan's algorithm)."""
+        circle = [[-1] * len(lane) for lane in self.lanes]
+        low: dict[tuple[int, int], int] = {}
+        for first in ((lane, index) for lane, events in enumerate(self.lanes) for index in range(len(events))):
+            if first in low:
+                continue
+            path: list[tuple[int, int]] = []
+            low[first] = len(low)
+            path.append(first)
+            work = [(first, low[first], self.needed(first, needs))]
+            while work:
+                node, number, before = work[-1]
+                other = next(before, None)
+                if other is None:
+                    work.pop()
+                    if work:
+                        low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                    if low[node] == number:
+                        while circle[node[0]][node[1]] < 0:
+                            lane, index = path.pop()
+                            circle[lane][index] = number
+                elif other not in low:
+                    low[other] = len(low)
+                    path.append(other)
+                    work.append((other, low[other], self.needed(other, needs)))
+                elif circle[other[0]][other[1]] < 0:
+                    low[node] = min(low[node], low[other])
+        return circle
+
+    @staticmethod
+    def needed(event: tuple[int, int], needs: Needs) -> Iterator[tuple[int, int]]:
+        """The last events that must come before one."""
+        lane, index = event
+        if index:
+            yield lane, index - 1
+        for other, count in needs[lane][index].items():
+            yield other, count - 1
 
 
 def _find_windows(found: Ordered, behaviour: Behaviour) -> None:
@@ -440,10 +440,6 @@ def _up_to(numbered: tuple[list[int], list[int]] | None, number: int) -> int:
         return 0
     count = bisect_right(numbered[0], number)
     return numbered[1][count - 1] + 1 if count else 0
-
-
-def _merged(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:
-    return {lane: max(one.get(lane, 0), other.get(lane, 0)) for lane in one.keys() | other.keys()}
 
 
 def _span(event: Event, name: str) -> tuple[str, str] | None:

@@ -244,10 +244,10 @@ class Replay:
         """The nodes of one cut with all that hidden and filled steps reach from them before event ``level``, which is
         one of ``nexts``.
 
-        Layer by layer, so that ``hidden_max`` bounds the steps of this gap; a node is looked at again where it is
-        reached with fewer hidden steps in all, though deeper in this gap.
+        A node is looked at again where it is reached with fewer hidden steps in all. With ``hidden_max`` it counts how
+        deep in this gap it is: one that is reached with more steps in all and fewer here may go further.
         """
-        best = {node.key: node for node in group}
+        best: dict[tuple[Key, int], Node] = {(node.key, 0): node for node in group}
         cut = group[0].cut
         windows = [number for number, window in enumerate(self.windows) if window.is_open(cut)]
         if not self.rules.hidden and not windows:
@@ -255,13 +255,12 @@ class Replay:
         matters = self.independence.relevant(nexts) if self.independence is not None else None
         if matters is not None and not matters.actions and not windows:
             return best.values()
-        depths = dict.fromkeys(best, 0)
-        layer = group
+        limit = self.rules.hidden_max
+        layer = best
         while layer:
-            found: dict[Key, Node] = {}
-            for node in layer:
-                depth = depths[node.key]
-                if self.rules.hidden_max is None or depth < self.rules.hidden_max:
+            found: dict[tuple[Key, int], Node] = {}
+            for (_, depth), node in list(layer.items()):
+                if limit is None or depth < limit:
                     # To what is filled here any step may matter.
                     if matters is None or any(self.may_fill(node, number) for number in windows):
                         steps = self.spec.successors(node.state, self.rules.hidden)
@@ -274,22 +273,21 @@ class Replay:
                         reached = self.hidden(node, successor, level, nexts)
                         if reached is None:
                             continue
-                        known = found.get(reached.key) or best.get(reached.key)
+                        form = reached.key, 0 if limit is None else depth + 1
+                        known = found.get(form) or best.get(form)
                         if known is None or reached.hidden < known.hidden:
-                            found[reached.key] = reached
-                            depths[reached.key] = depth + 1
-                        elif reached.hidden == known.hidden and known.key in best and reached.key not in found:
+                            found[form] = reached
+                        elif reached.hidden == known.hidden and form not in found:
                             # As few hidden steps, and later: nearer to what needs them, which reads better.
-                            best[reached.key] = reached
+                            best[form] = reached
                 for reached in self.fill(node, windows, level, nexts):
                     self.bounds.check(len(best) + len(found))
-                    known = found.get(reached.key) or best.get(reached.key)
-                    if known is None or reached.hidden < known.hidden or depths[reached.key] > 0:
-                        # What was lost is an event: the hidden steps before the next are counted anew.
-                        found[reached.key] = reached
-                        depths[reached.key] = 0
+                    form = reached.key, 0  # it was an event: the hidden steps before the next are counted anew
+                    known = found.get(form) or best.get(form)
+                    if known is None or reached.hidden < known.hidden:
+                        found[form] = reached
             best.update(found)
-            layer = list(found.values())
+            layer = found
         return best.values()
 
     def allowed(self, successor: Successor, state: State, nexts: list[Reading]) -> bool:
@@ -330,8 +328,11 @@ class Replay:
                     continue
                 marks = node.marks
                 if self.timing is not None:
-                    between = self.between(node, nexts)
-                    marks = self.timing.after(marks, successor.action, successor.params, between)
+                    # A record of it that was lost comes no earlier than one that no one makes.
+                    span = self.timing.span(marks, successor.action, successor.params, self.between(node, nexts))
+                    if span is None:
+                        continue
+                    marks = self.timing.after(marks, successor.action, successor.params, span)
                 way = Way(node.way, Filled(level, successor.action, successor.params, number))
                 reached = self.reached(node, successor, level, node.cut, way, hidden=False, marks=marks, lost=True)
                 reached.filled = self.filled(node, number, successor)
