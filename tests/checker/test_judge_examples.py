@@ -146,3 +146,14 @@ def test_a_lost_record_of_a_timed_action_comes_no_earlier_than_its_bound() -> No
     for bounds, word in ((timed, "diverges"), ((), "conforms")):
         options = Options(hidden=("Expire",), timed=bounds, skew=0)
         assert ruling(asked(spec_of("LeaseLock", "unfenced"), events, options, "time", losses=[loss])).verdict == word
+
+
+def test_what_was_in_flight_of_one_key_excuses_no_other() -> None:
+    """t1 was received and never published; that a Publish of t2 was in flight says nothing of it."""
+    flight = Event(action="Publish", params={"t": "t2"}, key="t2")
+    loss = Loss(reason="in-flight", detail="p had begun", emitter="p", after=-1, event=flight)
+    events = [event("Pickup", "r", t="t2"), event("Pickup", "q", 1, t="t1"), event("Publish", "q", 2, t="t1")]
+    options = Options(hidden=("Ack", "Timeout"), scope="key", key="t")
+    verdict = asked(spec_of("Shelf", "two"), events, options, losses=[loss])
+    assert verdict is not None
+    assert {one.key: (one.verdict, one.at) for one in verdict.findings} == {"t1": ("diverges", 1)}

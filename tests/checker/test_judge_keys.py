@@ -137,6 +137,10 @@ def ruled(name: str, task: str, one: Keyed, rules: Rules, needs: tuple[int, ...]
     places, events = of_key(MODELS[name, "two"], case.events, "t", key)
     own = restricted(needs, places)
     missing = [kept(loss, needs, places) for loss in one.lossy.missing if loss.keys is None or key in loss.keys]
+    last = {event.get("emitter"): event["action"] for event in events}
+    if TERMINAL[0] not in case.hidden and TERMINAL[0] in last.values():
+        # What is missing after all of a key, its terminal action included, is not about it.
+        missing = [loss for loss in missing if not comes_last(loss, own)]
     began = min((event["time"] for event in case.events if event.get("time") is not None), default=None)
     if one.midway and could_be_open(events, began, one.within, own):
         found = judge_midway(model, events, rules, starts_of(name, task), missing, needs=own)
@@ -146,6 +150,14 @@ def ruled(name: str, task: str, one: Keyed, rules: Rules, needs: tuple[int, ...]
     if found.verdict == "conforms" and one.complete and key is not None and unfinished(of_its_own, TERMINAL):
         return Ruling(UNDECIDED, reason="incomplete")
     return found._replace(hidden=0)
+
+
+def comes_last(loss: Missing, needs: tuple[int, ...]) -> bool:
+    """Whether all events come before what is missing."""
+    before = loss.after
+    for place, need in enumerate(needs):
+        before |= need if loss.after >> place & 1 else 0
+    return before.bit_count() == len(needs)
 
 
 def run_level_fails(name: str, one: Keyed) -> bool:
@@ -196,6 +208,9 @@ def agree(name: str, one: Keyed, counts: Counter[str]) -> None:
     assert verdict is not None, one
     bad = {text: ruling for text, ruling in expected.items() if ruling.verdict != "conforms"}
     found = by_key(verdict)
+    if one.lossy.losses and found.keys() - expected.keys():
+        counts["run-level left open"] += 1
+        return
     for text in list(found):
         undecided = found[text].verdict == UNDECIDED and bool(one.lossy.losses)
         if undecided and expected[text].verdict != UNDECIDED:

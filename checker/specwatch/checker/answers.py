@@ -163,6 +163,8 @@ class Answers:
         tables, name = self.tables, self.name(behaviour)
         if tables is None or not tables.suits_key(behaviour.events, name):
             return None
+        if any(loss.event is not None and tables.key_of(loss.event) != name for loss in behaviour.losses):
+            return None  # what may be missing is about another key, and must not become this one's
         first = msgspec.structs.replace(
             behaviour,
             events=[tables.renamed(event) for event in behaviour.events],

@@ -87,6 +87,7 @@ class Replay:
         self.order = order if order is not None else ordered(behaviour)
         self.lanes = self.order.lanes
         self.windows = self.order.windows
+        self.logged = frozenset(spec.actions) - rules.hidden
         self.held = [self._held(window) for window in self.windows]
         self.timing = Timing(spec, rules.timed) if rules.timed else None
         self.when = {
@@ -374,7 +375,9 @@ class Replay:
         event = window.loss.event
         if event is not None:
             return taken(self.spec, read_event(self.spec, event, 0), state)
-        steps = self.spec.successors(state)
+        # An emitter that was cut off would have gone on with what it tells of.
+        may_be = self.logged if window.loss.reason == "open-tail" else None
+        steps = self.spec.successors(state, may_be)
         told = window.loss.params
         if not told:
             return steps
