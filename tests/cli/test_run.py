@@ -18,8 +18,10 @@ from specwatch.checker.explore import Exploration
 from specwatch.checker.verdict import EXIT_CODES, Behaviours, Finding, Verdict, Word
 from specwatch.cli import run_report
 from specwatch.cli.run import Row, exit_code
-from specwatch.pilots.celery.experiment import Outcome
-from specwatch.pilots.celery.plan import MODES, Mode, plan
+from specwatch.pilots.celery import PILOT
+from specwatch.pilots.celery.plan import plan
+from specwatch.pilots.experiment import Outcome
+from specwatch.pilots.plan import MODES, Mode
 
 Run = Callable[..., Result]
 Process = Callable[..., Any]
@@ -58,7 +60,7 @@ def row(
     observed = Outcome(
         directory=Path("run"), keys=[KEY], executions={KEY: executions}, rows={KEY: rows}, versions=VERSIONS, **made
     )
-    return Row(plan(mode), "valkey 9.1.2", exploration, observed, verdict, [event])
+    return Row(PILOT, plan(mode), "valkey 9.1.2", exploration, observed, verdict, [event])
 
 
 def conforming(**more: Any) -> Row:

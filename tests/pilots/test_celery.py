@@ -16,10 +16,12 @@ import pytest
 
 from specwatch.cli import check
 from specwatch.pilots import runtime
+from specwatch.pilots.celery import PILOT
 from specwatch.pilots.celery.app import meeting
-from specwatch.pilots.celery.experiment import Experiment, Outcome, binding
-from specwatch.pilots.celery.plan import CONFIGS, EXPERIMENTS, MODES, Mode, Name, Plan, Settings, plan
+from specwatch.pilots.celery.plan import CONFIGS, EXPERIMENTS, Plan, Settings, binding, plan
 from specwatch.pilots.errors import PilotError
+from specwatch.pilots.experiment import Experiment, Outcome
+from specwatch.pilots.plan import MODES, Mode
 from specwatch.pilots.runtime import Server
 from specwatch.pilots.runtime.servers import connect_postgres, connect_valkey
 
@@ -42,7 +44,7 @@ class Bench:
         """An experiment with keys and tables of its own, beside others in the same mode."""
         number = next(self.numbers)
         run = self.folder / f"run-{number}"
-        one = Experiment(plan, self.servers, run, self.folder / f"scratch-{number}")
+        one = Experiment(PILOT, plan, self.servers, run, self.folder / f"scratch-{number}")
         one.settings = msgspec.structs.replace(one.settings, prefix=f"{number}.", name=f"{plan.mode}_{number}")
         return one
 
@@ -67,7 +69,7 @@ def judged(directory: Path) -> Any:
 # --- the modes under the faults
 
 
-def behaves(bench: Bench, mode: Mode, experiment: Name) -> None:
+def behaves(bench: Bench, mode: Mode, experiment: str) -> None:
     outcome = bench.run(plan(mode, experiment))
     verdict = judged(outcome.directory)
     [rows] = outcome.rows.values()
@@ -83,7 +85,7 @@ def behaves(bench: Bench, mode: Mode, experiment: Name) -> None:
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 @pytest.mark.parametrize("mode", MODES)
-def test_a_mode_behaves_under_a_fault_as_its_model_predicts(bench: Bench, mode: Mode, experiment: Name) -> None:
+def test_a_mode_behaves_under_a_fault_as_its_model_predicts(bench: Bench, mode: Mode, experiment: str) -> None:
     behaves(bench, mode, experiment)
 
 
@@ -91,7 +93,7 @@ def test_a_mode_behaves_under_a_fault_as_its_model_predicts(bench: Bench, mode: 
 @pytest.mark.parametrize("repetition", [1, 2, 3])
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 @pytest.mark.parametrize("mode", MODES)
-def test_it_does_so_each_time(bench: Bench, mode: Mode, experiment: Name, repetition: int) -> None:
+def test_it_does_so_each_time(bench: Bench, mode: Mode, experiment: str, repetition: int) -> None:
     behaves(bench, mode, experiment)
 
 
@@ -160,7 +162,7 @@ def test_servers_of_others_are_left_as_they_were(bench: Bench, tmp_path: Path) -
     own = msgspec.structs.replace(plan("idempotent"), struck=0)
     with (
         runtime.start("external", directory=tmp_path, urls=urls, logs=tmp_path / "logs") as servers,
-        Experiment(own, servers, tmp_path / "run", tmp_path / "scratch") as one,
+        Experiment(PILOT, own, servers, tmp_path / "run", tmp_path / "scratch") as one,
     ):
         one.settle()
         during = everything()
@@ -210,7 +212,7 @@ def test_a_seed_makes_the_same_ids_in_every_mode() -> None:
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 @pytest.mark.parametrize(("tasks", "workers"), [(1, 1), (1, 2), (200, 4), (1000, 1), (1000, 64)])
-def test_a_struck_task_never_takes_the_last_child(experiment: Name, tasks: int, workers: int) -> None:
+def test_a_struck_task_never_takes_the_last_child(experiment: str, tasks: int, workers: int) -> None:
     """Each struck task holds a child until another copy has come as far, which needs a child of its own."""
     made = plan("check-then-insert", experiment, tasks=tasks, workers=workers)
     assert 1 <= made.struck <= made.tasks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import signal
 import sys
 import tempfile
@@ -14,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from specwatch.pilots.celery.plan import EXPERIMENTS, MODES, Mode, Name, Plan, plan
+from specwatch.pilots import pilot as pilots
+from specwatch.pilots.pilot import Pilot
+from specwatch.pilots.plan import MODES, Mode, Plan
 
 from . import run_report, shipped
 from .app import Subcommand
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from specwatch.checker.behaviour import Event
     from specwatch.checker.explore import Exploration
     from specwatch.checker.verdict import Verdict
-    from specwatch.pilots.celery.experiment import Experiment, Outcome
+    from specwatch.pilots.experiment import Outcome
     from specwatch.pilots.runtime import Server
+    from specwatch.pilots.schedule import Schedule
 
 _VERDICTS = ("conforms", "violates", "diverges", "inconclusive", "vacuous")
 _EXPLORE_TIMEOUT = 45.0
@@ -36,6 +38,7 @@ _EXPLORE_TIMEOUT = 45.0
 class Row:
     """One mode: what was predicted, what was observed, and the verdict."""
 
+    pilot: Pilot
     plan: Plan
     server: str
     """The broker, as "valkey 9.1.2"."""
@@ -51,6 +54,25 @@ class Row:
         return {"pass": "conforms", "violates": "violates"}.get(self.prediction.outcome, self.prediction.outcome)
 
     @property
+    def word(self) -> str:
+        """The verdict of the run: no better than its faults allow, since what is not proven to have happened proves
+        nothing."""
+        word = self.verdict.verdict
+        return self.outcome.doubt[0] if self.outcome.doubt and word in ("conforms", "vacuous") else word
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is inconclusive or vacuous."""
+        return (
+            self.outcome.doubt[1] if self.outcome.doubt and self.word != self.verdict.verdict else self.verdict.reason
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """The verdict's."""
+        return self.verdict.exit_code if self.word == self.verdict.verdict else 3
+
+    @property
     def differences(self) -> list[str]:
         """Why prediction, database and verdict do not agree, as sentences; empty where they do."""
         found = [
@@ -59,20 +81,54 @@ class Row:
         ]
         if self.outcome.unsettled:
             found.append(f"it was not over in time: {self.outcome.unsettled}")
-        if not self.outcome.restarted:
-            found.append("no task was started twice: the fault did not strike")
-        if self.verdict.verdict != self.predicted:
-            reason = f" ({self.verdict.reason})" if self.verdict.reason else ""
-            found.append(f"predicted was {self.predicted}, and the verdict is {self.verdict.verdict}{reason}")
         twice = sum(rows > 1 for rows in self.outcome.rows.values())
-        if self.predicted == "violates" and not twice:
-            found.append("predicted was a second effect, and the database holds none")
+        found += self._injected(twice) if self.plan.faults else self._struck(twice)
         if self.predicted == "conforms" and twice:
             found.append(f"predicted was one effect a task, and the database holds more for {twice}")
         missing = sum(rows == 0 for rows in self.outcome.rows.values())
         if missing:
             found.append(f"the database holds no effect of {missing} tasks")
         return found
+
+    def _struck(self, twice: int) -> list[str]:
+        """Of an experiment, whose strike is sure: it must have come, and what the model says can break must break."""
+        found = []
+        if not self.outcome.restarted:
+            found.append("no task was started twice: the fault did not strike")
+        if self.word != self.predicted:
+            found.append(f"predicted was {self.predicted}, and the verdict is {self.word}{self._because}")
+        if self.predicted == "violates" and not twice:
+            found.append("predicted was a second effect, and the database holds none")
+        return found
+
+    def _injected(self, twice: int) -> list[str]:
+        """Of faults, which need not break what can break: the rows are the judge. Each fault must be proven.
+
+        A worker that was killed leaves open what it held, which is then undecided, and disagrees with nothing.
+        """
+        found = [f"a fault is not proven: {self.outcome.doubt[1]}"] if self.outcome.doubt else []
+        word = self.verdict.verdict
+        if (word == "violates") != bool(twice):
+            found.append(f"the database holds more than one effect of {twice} tasks, and the verdict is {word}")
+        elif word not in ("conforms", "violates") and not self._left_open:
+            found.append(f"the verdict is {word}{self._because}")
+        if self.predicted not in ("conforms", "violates"):
+            found.append(f"the prediction is {self.predicted}")
+        return found
+
+    @property
+    def _left_open(self) -> bool:
+        """Whether nothing but what a killed worker held is undecided."""
+        verdict = self.verdict
+        return (
+            any(fault.fault.kind == "kill" and fault.is_proven for fault in self.outcome.faults)
+            and verdict.verdict == "inconclusive"
+            and set(verdict.undecided_by_reason) <= {"open-tail"}
+        )
+
+    @property
+    def _because(self) -> str:
+        return f" ({self.reason})" if self.reason else ""
 
 
 def exit_code(rows: list[Row], *, mode: str | None, expect: str | None) -> int:
@@ -83,15 +139,16 @@ def exit_code(rows: list[Row], *, mode: str | None, expect: str | None) -> int:
     if row.outcome.disagreements:
         return 1
     if expect is None:
-        return row.verdict.exit_code
-    return 0 if row.verdict.verdict == expect else row.verdict.exit_code or 1
+        return row.exit_code
+    return 0 if row.word == expect else row.exit_code or 1
 
 
 @click.command("run", cls=Subcommand)
-@click.argument("pilot", type=click.Choice(["celery"]))
+@click.argument("pilot", type=click.Choice(pilots.NAMES))
 @click.option("--mode", type=click.Choice(MODES), help="One mode; without it all of them.")
+@click.option("--experiment", metavar="NAME", help="What goes wrong (default: the pilot's first).")
 @click.option(
-    "--experiment", type=click.Choice(EXPERIMENTS), default=EXPERIMENTS[0], show_default=True, help="What goes wrong."
+    "--faults", metavar="KINDS", help="What is injected instead: random, or stall,kill,… (see docs/faults.md)."
 )
 @click.option(
     "--runtime",
@@ -100,7 +157,10 @@ def exit_code(rows: list[Row], *, mode: str | None, expect: str | None) -> int:
     show_default=True,
     help="Servers that are started for the run, or servers that are there.",
 )
-@click.option("--valkey-url", metavar="URL", help="external: redis://… (default: $SPECWATCH_VALKEY_URL).")
+@click.option(
+    "--broker-url", metavar="URL", help="external: the broker (default: $SPECWATCH_VALKEY_URL, …_NATS_URL, …)."
+)
+@click.option("--valkey-url", metavar="URL", help="external: the same for a Valkey or Redis.")
 @click.option("--postgres-url", metavar="URL", help="external: postgresql://… (default: $SPECWATCH_POSTGRES_URL).")
 @click.option("--tasks", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How many tasks.")
 @click.option(
@@ -108,30 +168,28 @@ def exit_code(rows: list[Row], *, mode: str | None, expect: str | None) -> int:
 )
 @click.option("--keep", metavar="DIR", help="Keep the run directory here; of several modes, one folder each in it.")
 @click.option("--expect", type=click.Choice(_VERDICTS), help="With --mode: exit 0 if this is the verdict.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="What the task ids are made from.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Ids and faults are made from it.")
 @verdict_options
 @bound_options
 @output_options
 def command(pilot: str, **given: Any) -> int:
     """Run a pilot on real servers, make its fault happen, and judge what it did.
 
-    PILOT is celery: Celery workers on Valkey or Redis, whose task stores a row in PostgreSQL. The model predicts what
-    each mode does, the rows are counted after the workers stopped, and the events are replayed against the spec.
+    PILOT is celery (workers on Valkey or Redis), rabbitmq or nats: a consumer that stores a row in PostgreSQL for each
+    message. The model predicts what each mode does, the rows are counted after the workers stopped, and the events are
+    replayed against the spec. With --faults, what the experiment strikes is left out, and faults are injected.
 
     Exit code 0: prediction, database and verdict agree in every mode; 1: they do not. With --mode: the verdict's, as
     for check; 0 where it is the one that --expect names.
     """
     if given["expect"] and not given["mode"]:
         raise click.UsageError("--expect needs --mode: without it every mode has the verdict that its model predicts")
-    _check_clients()
-    keep = None if given["keep"] is None else _new_folder(Path(given["keep"]))
+    chosen = pilots.load(pilot)
     modes: tuple[Mode, ...] = (given["mode"],) if given["mode"] else MODES
-    experiment: Name = given["experiment"]
-    plans = [
-        plan(mode, experiment, tasks=given["tasks"], workers=given["workers"], seed=given["seed"]) for mode in modes
-    ]
-    with _ended_by_sigterm():
-        rows = _run(plans, keep, given)
+    plans, faults = planned(chosen, modes, given)
+    keep = None if given["keep"] is None else _new_folder(Path(given["keep"]))
+    with ended_by_sigterm():
+        rows = run(chosen, plans, faults, keep, given)
     code = exit_code(rows, mode=given["mode"], expect=given["expect"])
     if given["junit"]:
         text = run_report.junit(rows, tolerated=given["expect"] if given["mode"] else None, all_modes=not given["mode"])
@@ -144,30 +202,64 @@ def command(pilot: str, **given: Any) -> int:
     return code
 
 
-def _run(plans: list[Plan], keep: Path | None, given: Mapping[str, Any]) -> list[Row]:
-    """All experiments at once, on one set of servers. While they run, the model is explored."""
-    from specwatch.pilots import runtime
-    from specwatch.pilots.celery.experiment import Experiment
+def planned(pilot: Pilot, modes: tuple[Mode, ...], given: Mapping[str, Any]) -> tuple[list[Plan], Schedule | None]:
+    """The plans of the modes, and the faults, which are the same in each. Raises ``UsageError`` and ``PilotError``."""
+    experiment = given["experiment"] or next(iter(pilot.experiments))
+    if experiment not in pilot.experiments:
+        known = ", ".join(pilot.experiments)
+        raise click.UsageError(f"{pilot.name} has no experiment '{experiment}': it has {known}")
+    plans = [
+        pilot.plan(mode, experiment, tasks=given["tasks"], workers=given["workers"], seed=given["seed"])
+        for mode in modes
+    ]
+    if not given["faults"]:
+        return plans, None
+    from specwatch.pilots.chaos import scheduled
+
+    if given["workers"] < 2:
+        raise click.UsageError("--faults needs two workers: one must be there to do what the other cannot")
+    restarts = given["runtime"] == "embedded"
+    made = [scheduled(pilot, own, given["faults"], restarts=restarts) for own in plans]
+    return [own for own, _ in made], made[0][1]
+
+
+def run(
+    pilot: Pilot, plans: list[Plan], faults: Schedule | None, keep: Path | None, given: Mapping[str, Any]
+) -> list[Row]:
+    """All experiments at once, on one set of servers. While they run, the model is explored. Raises ``PilotError``."""
+    from specwatch.pilots import chaos, runtime
+    from specwatch.pilots.restart import Broker
     from specwatch.pilots.scratch import scratch
 
-    say = _progress(given["quiet"])
-    urls = {name: url for name, url in (("valkey", given["valkey_url"]), ("postgres", given["postgres_url"])) if url}
+    say = progress(given["quiet"])
+    specs = shipped.specs_folder() / pilot.name
+    urls = {name: given[f"{name}_url"] for name in ("valkey", "postgres") if given[f"{name}_url"]}
+    if given["broker_url"]:
+        urls[pilot.server] = given["broker_url"]
     with contextlib.ExitStack() as stack:
         root = stack.enter_context(scratch())
         say(f"starting servers ({given['runtime']})")
         # Not below the scratch folder, which only this user may enter: PostgreSQL may have to run as another.
         servers = stack.enter_context(
-            runtime.start(given["runtime"], directory=Path(tempfile.gettempdir()), urls=urls, logs=root / "logs")
+            runtime.start(
+                given["runtime"],
+                directory=Path(tempfile.gettempdir()),
+                needs=pilot.needs,
+                urls=urls,
+                logs=root / "logs",
+            )
         )
-        running: list[Experiment] = []
+        broker = stack.enter_context(Broker(servers[pilot.server]))
+        running: list[chaos.Chaos] = []
         for own in plans:
             say(f"{own.mode}: starting {own.workers} workers")
             directory = (keep / own.mode if len(plans) > 1 else keep) if keep else root / "runs" / own.mode
-            running.append(stack.enter_context(Experiment(own, servers, directory, root)))
+            started = chaos.start(pilot, own, servers, directory, root, faults=faults, broker=broker)
+            running.append(stack.enter_context(started))
         predictions = []
         for own in plans:
-            say(f"{own.mode}: exploring the model, {own.config}")
-            predictions.append(_predict(own, given))
+            say(f"{own.mode}: exploring the model, {pilot.configs[own.mode, own.experiment]}")
+            predictions.append(_predict(pilot, own, given))
         outcomes = []
         for own, one in zip(plans, running, strict=True):
             say(f"{own.mode}: waiting until every copy is done with")
@@ -176,29 +268,31 @@ def _run(plans: list[Plan], keep: Path | None, given: Mapping[str, Any]) -> list
             one.wind_down()
         for own, one in zip(plans, running, strict=True):
             say(f"{own.mode}: stopping the workers, counting rows")
-            outcomes.append(one.finish(shipped.specs_folder() / "celery"))
+            outcomes.append(one.finish(specs))
         rows = []
         for own, prediction, outcome in zip(plans, predictions, outcomes, strict=True):
             say(f"{own.mode}: replaying {len(outcome.keys):,} tasks")
-            rows.append(_judge(own, servers["valkey"], prediction, outcome, given))
+            rows.append(_judge(pilot, own, servers[pilot.server], prediction, outcome, given))
         return rows
 
 
-def _predict(own: Plan, given: Mapping[str, Any]) -> Exploration:
+def _predict(pilot: Pilot, own: Plan, given: Mapping[str, Any]) -> Exploration:
     """What the mode's model says of it: whether an invariant can break."""
     from specwatch.checker.api import load_spec
     from specwatch.checker.explore import explore
 
-    folder = shipped.specs_folder() / "celery"
+    folder = shipped.specs_folder() / pilot.name
     return explore(
-        load_spec(folder / "CeleryRedis.tla", folder / own.config),
+        load_spec(folder / pilot.spec, folder / pilot.configs[own.mode, own.experiment]),
         max_states=given["max_states"],
         timeout=_EXPLORE_TIMEOUT if given["timeout"] is None else given["timeout"],
         max_memory=given["max_memory"],
     )
 
 
-def _judge(own: Plan, broker: Server, prediction: Exploration, outcome: Outcome, given: Mapping[str, Any]) -> Row:
+def _judge(
+    pilot: Pilot, own: Plan, broker: Server, prediction: Exploration, outcome: Outcome, given: Mapping[str, Any]
+) -> Row:
     """Judge a run directory as ``check`` does, and put the verdict into it."""
     from specwatch.checker import report
     from specwatch.collector.assemble import collect
@@ -212,13 +306,7 @@ def _judge(own: Plan, broker: Server, prediction: Exploration, outcome: Outcome,
     (outcome.directory / "verdict.json").write_text(f"{report.render('json', verdict)}\n", encoding="utf-8")
     (outcome.directory / "report.txt").write_text(report.render("text", verdict), encoding="utf-8")
     (behaviour,) = collect([directory], format="native", order="total").behaviours
-    return Row(own, broker.version, prediction, outcome, verdict, behaviour.events)
-
-
-def _check_clients() -> None:
-    missing = [name for name in ("celery", "redis", "psycopg") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise Refused(f"not installed: {', '.join(missing)}", hint="pip install 'specwatch[pilots,embedded]'")
+    return Row(pilot, own, broker.version, prediction, outcome, verdict, behaviour.events)
 
 
 def _new_folder(path: Path) -> Path:
@@ -229,7 +317,7 @@ def _new_folder(path: Path) -> Path:
     return path
 
 
-def _progress(quiet: bool) -> Any:
+def progress(quiet: bool) -> Any:
     """Says a line on stderr, where that is a terminal."""
     if not shows_progress(quiet):
         return lambda _: None
@@ -242,7 +330,7 @@ def _progress(quiet: bool) -> Any:
 
 
 @contextlib.contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
+def ended_by_sigterm() -> Iterator[None]:
     """SIGTERM ends the run as Ctrl-C does: with everything that it started."""
 
     def interrupt(*_: object) -> None:

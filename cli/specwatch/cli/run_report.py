@@ -18,10 +18,6 @@ _GUARDS = {
     "check-then-insert": "look for the row, then insert it",
     "idempotent": "claim and effect in one transaction",
 }
-_EXPERIMENTS = {
-    "visibility-timeout": "late ack, and a task that works longer than the visibility timeout of {timeout} s",
-    "eta": "early ack, and a countdown of {countdown:g} s, longer than the visibility timeout of {timeout} s",
-}
 _SHOWN = 30
 """How many events of a task that conforms are shown."""
 _FAULTS_SHOWN = 5
@@ -30,17 +26,18 @@ _FAULTS_SHOWN = 5
 
 def document(rows: Sequence[Row], code: int) -> dict[str, Any]:
     """The run as ``specwatch.run/1``: one row a mode."""
-    return {"schema": SCHEMA, "exit_code": code, "rows": [_row(row) for row in rows]}
+    return {"schema": SCHEMA, "exit_code": code, "rows": [document_row(row) for row in rows]}
 
 
-def _row(row: Row) -> dict[str, Any]:
+def document_row(row: Row) -> dict[str, Any]:
+    """One row, as the matrix has it too."""
     prediction, outcome = row.prediction, row.outcome
     return {
-        "broker": "celery",
+        "broker": row.pilot.name,
         "server": row.server,
         "mode": row.plan.mode,
         "experiment": row.plan.experiment,
-        "fault": None,
+        "fault": row.plan.faults or None,
         "predicted": {
             "outcome": prediction.outcome,
             "generated": prediction.generated,
@@ -53,9 +50,21 @@ def _row(row: Row) -> dict[str, Any]:
             "rows": sum(outcome.rows.values()),
             "keys": len(outcome.keys),
         },
-        "verdict": row.verdict.verdict,
+        "verdict": row.word,
         "agree": not row.differences,
         "differences": row.differences,
+        "faults": [
+            {
+                "kind": record.fault.kind,
+                "target": record.target,
+                "start": record.fault.start,
+                "proven": record.is_proven,
+                "effect": record.effect,
+                "traffic": record.traffic,
+                "why_not": record.why_not,
+            }
+            for record in outcome.faults
+        ],
         "versions": outcome.versions,
     }
 
@@ -78,12 +87,19 @@ def text(rows: Sequence[Row], *, runtime: str, keep: Path | None, color: bool, q
 
 
 def _head(row: Row, runtime: str) -> list[str]:
+    import msgspec
+
     plan, versions = row.plan, row.outcome.versions
-    told = _EXPERIMENTS[plan.experiment].format(timeout=plan.visibility_timeout, countdown=plan.countdown)
+    told = row.pilot.experiments[plan.experiment].format(**msgspec.to_builtins(plan))
+    head = f"{row.pilot.name}, {plan.experiment}: {told}"
+    if plan.faults:
+        head = f"{row.pilot.name}, faults {plan.faults}: {len(row.outcome.faults)} in each mode"
     clients = ", ".join(f"{name} {version}" for name, version in versions["clients"].items())
-    tasks = "1 task" if plan.tasks == 1 else f"{plan.tasks:,} tasks, {plan.struck} of them struck"
+    tasks = "1 task" if plan.tasks == 1 else f"{plan.tasks:,} tasks"
+    if plan.tasks > 1 and plan.struck:
+        tasks += f", {plan.struck} of them struck"
     return [
-        f"celery, {plan.experiment}: {told}",
+        head,
         f"servers: {', '.join(versions['servers'].values())} ({runtime})",
         f"clients: {clients}, Python {versions['python']}",
         f"in each mode: {tasks}, {_count(plan.workers, 'worker')} of concurrency {plan.concurrency}, seed {plan.seed}",
@@ -94,6 +110,9 @@ def _mode(row: Row, color: bool) -> list[list[str]]:
     head = f"── {row.plan.mode}: {_GUARDS[row.plan.mode]} "
     told, why = _story(row)
     blocks = [[_bold(head.ljust(100, "─"), color), f"prediction  {_prediction(row)}"], told]
+    if row.outcome.faults:
+        faults = [record.sentence for record in row.outcome.faults]
+        blocks.append([f"{'faults' if place == 0 else '':<12}{sentence}" for place, sentence in enumerate(faults)])
     blocks.append([f"database    {_database(row)}", f"verdict     {_verdict(row)}"])
     if why:
         blocks.append(why)
@@ -106,7 +125,7 @@ def _prediction(row: Row) -> str:
     found = row.prediction
     said = f"violates {found.invariant}" if found.outcome == "violates" else row.predicted
     counts = f"{found.generated:,} states generated, {found.distinct:,} distinct, depth {found.depth}"
-    return f"{said}: {counts} ({row.plan.config})"
+    return f"{said}: {counts} ({row.pilot.configs[row.plan.mode, row.plan.experiment]})"
 
 
 def _story(row: Row) -> tuple[list[str], list[str]]:
@@ -138,14 +157,16 @@ def _database(row: Row) -> str:
 def _verdict(row: Row) -> str:
     verdict = row.verdict
     first: Finding | None = next(iter(verdict.findings), None)
-    said: str = verdict.verdict
-    if first is not None and first.at is not None:
+    said: str = row.word
+    if row.word != verdict.verdict:
+        said += f": {row.reason}"
+    elif first is not None and first.at is not None:
         said += f" {first.invariant or first.action} at event {first.at}"
     elif verdict.reason:
         said += f": {verdict.reason}"
     elif verdict.verdict == "conforms":
         said += f": every event is explained, and {', '.join(verdict.invariants)} hold"
-    return f"{said}{', as predicted' if verdict.verdict == row.predicted else ''}"
+    return f"{said}{', as predicted' if row.word == row.predicted else ''}"
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
@@ -153,10 +174,10 @@ def _table(rows: Sequence[Row]) -> list[str]:
         ("mode", "predicted", "states", "depth", "executions", "rows", "tasks", "verdict", "agree")
     ]
     for row in rows:
-        seen = _row(row)
+        seen = document_row(row)
         numbers = (seen["predicted"]["distinct"], seen["predicted"]["depth"], *seen["observed"].values())
         middle = tuple(f"{number:,}" for number in numbers)
-        cells.append((row.plan.mode, row.predicted, *middle, row.verdict.verdict, "yes" if seen["agree"] else "NO"))
+        cells.append((row.plan.mode, row.predicted, *middle, row.word, "yes" if seen["agree"] else "NO"))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     # Numbers stand right, words left.
     lines = []
@@ -203,20 +224,20 @@ def junit(rows: Sequence[Row], *, tolerated: str | None, all_modes: bool) -> str
 
     document = JUnitXml()
     for row in rows:
-        name = f"celery.{row.plan.mode}.{row.plan.experiment}"
+        name = f"{row.pilot.name}.{row.plan.mode}.{row.plan.experiment}"
         expected = row.predicted if all_modes else tolerated
         for suite in JUnitXml.fromstring(report.render("junit", row.verdict).encode()):
             suite.name = f"specwatch {name}"
             for case in suite:
                 case.classname = f"specwatch.{name}"
-                if row.verdict.verdict == expected:
+                if row.word == expected:
                     case.result = []
             disagreements = row.outcome.disagreements
             own = {"database": [f"{key}: {told} executions, {held} rows" for key, told, held in disagreements]}
             if all_modes:
                 own["prediction"] = row.differences
             elif tolerated:
-                word = row.verdict.verdict
+                word = row.word
                 own[f"expect {tolerated}"] = [] if word == tolerated else [f"the verdict is {word}"]
             for what, wrong in own.items():
                 case = TestCase(what, classname=f"specwatch.{name}")

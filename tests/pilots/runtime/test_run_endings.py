@@ -10,7 +10,7 @@ from typing import Any
 
 RUN = """
 from specwatch.cli.app import app
-from specwatch.pilots.celery.experiment import Experiment
+from specwatch.pilots.experiment import Experiment
 
 settle = Experiment.settle
 

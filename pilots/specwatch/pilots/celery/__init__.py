@@ -1,4 +1,54 @@
 """The Celery pilot: a task that stores a row, made to run twice by a visibility timeout that expires under it.
 
-``plan.plan`` says what is run, ``experiment.Experiment`` runs it, ``app`` is the application, ``guards`` are its modes.
+``plan`` says what is run, ``app`` is the application, ``worker`` and ``publish`` are its processes.
 """
+
+from __future__ import annotations
+
+from .. import plan as common
+from ..pilot import Pilot
+from .plan import CONFIGS, EXPERIMENTS, REQUIRED, binding, plan
+
+QUEUE = "pilot"
+
+
+def waiting(settings: common.Settings) -> int:
+    """Tasks in the queue, and those that workers have and have not acked. Raises ``PilotError``."""
+    import redis
+
+    from ..errors import PilotError
+    from ..runtime.servers import connect_valkey
+
+    broker = connect_valkey(settings.broker)
+    try:
+        return int(broker.llen(f"{settings.prefix}{QUEUE}") + broker.hlen(f"{settings.prefix}unacked"))
+    except redis.RedisError as error:
+        raise PilotError(f"the broker does not answer any more: {error}") from None
+    finally:
+        broker.close()
+
+
+def redeliver(settings: common.Settings, key: str) -> bool:
+    """Put a task back that a worker holds, as its visibility timeout would; whether it was held."""
+    from ..redelivery import valkey
+
+    return valkey(settings.broker, settings.prefix, key)
+
+
+PILOT = Pilot(
+    name="celery",
+    title="Celery on Redis",
+    server="valkey",
+    clients=("celery", "kombu", "redis", "psycopg"),
+    spec="CeleryRedis.tla",
+    experiments=EXPERIMENTS,
+    configs=CONFIGS,
+    required=REQUIRED,
+    ends=frozenset({"Done", "Fail", "Retry", "Revoke", "Expire"}),
+    worker=f"{__name__}.worker",
+    producer=f"{__name__}.publish",
+    plan=plan,
+    binding=binding,
+    waiting=waiting,
+    redeliver=redeliver,
+)

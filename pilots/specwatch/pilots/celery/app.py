@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery  # type: ignore[import-untyped]
+from celery.exceptions import Reject  # type: ignore[import-untyped]
 
-from specwatch.collector.probes.celery import instrument
+from specwatch.collector.probes.celery import executed, instrument, skipped
 
-from .guards import GUARDS, Copy
+from .. import wishes
+from ..guards import GUARDS, Copy
+from . import QUEUE
 from .plan import Settings
 
-QUEUE = "pilot"
 LOOK = 0.05
 """Seconds between two looks for another copy."""
 
@@ -26,7 +28,7 @@ def make(settings: Settings) -> Celery:
     app = Celery("pilot", broker=settings.broker, set_as_current=False)
     app.conf.update(
         broker_transport_options={
-            "visibility_timeout": plan.visibility_timeout,
+            "visibility_timeout": int(plan.timeout),
             # kombu 5.7 sweeps every interval × throttle seconds, by default 100.
             "unacked_restore_interval": 1,
             "unacked_restore_throttle": 1,
@@ -35,6 +37,8 @@ def make(settings: Settings) -> Celery:
         broker_connection_retry_on_startup=True,
         task_default_queue=QUEUE,
         task_acks_late=plan.late_ack,
+        # A broker that is away for a while keeps no one from publishing for good.
+        task_publish_retry_policy={"max_retries": None, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 1},
         task_ignore_result=True,
         worker_prefetch_multiplier=1,
         worker_enable_remote_control=False,
@@ -46,8 +50,16 @@ def make(settings: Settings) -> Celery:
         request = self.request
         if request.retries < plan.retries:
             raise self.retry(countdown=0)
+        wish = wishes.take(settings.directory, request.hostname, request.id)
         meet = meeting(settings, request.id, request.retries) if struck else None
-        GUARDS[plan.mode](Copy(settings, (request.id, request.retries), request.hostname, meet))
+        if wish is not None and wish.kind == "long":
+            meet = wish.wait
+        key = (request.id, request.retries)
+        GUARDS[plan.mode](Copy(settings, key, request.hostname, meet, executed, skipped))
+        if wish is not None and wish.kind == "hold":
+            wish.wait()
+        if wish is not None and wish.kind == "nack":
+            raise Reject("asked for again", requeue=True)
 
     return app
 

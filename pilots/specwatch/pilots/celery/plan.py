@@ -1,25 +1,22 @@
-"""What is run: the plan of one experiment in one mode, and what the pilot's processes are told of it."""
+"""What is run with Celery: its experiments, and what they need beyond the common plan."""
 
 from __future__ import annotations
 
 import os
-import random
-import uuid
-from typing import Literal, get_args
 
 import msgspec
 
-Mode = Literal["faulty", "check-then-insert", "idempotent"]
-"""How the task guards its effect: ``guards`` has one function for each."""
+from .. import plan as common
+from ..plan import Mode
 
-Name = Literal["visibility-timeout", "eta"]
+EXPERIMENTS = {
+    "visibility-timeout": "late ack, and a task that works longer than the visibility timeout of {timeout:g} s",
+    "eta": "early ack, and a countdown of {countdown:g} s, longer than the visibility timeout of {timeout:g} s",
+}
 """``visibility-timeout``: late acks, and a task that works longer than the timeout. ``eta``: early acks, and a task
 that waits for its countdown in a worker's memory longer than the timeout."""
 
-MODES: tuple[Mode, ...] = get_args(Mode)
-EXPERIMENTS: tuple[Name, ...] = get_args(Name)
-
-CONFIGS: dict[tuple[Mode, Name], str] = {
+CONFIGS: dict[tuple[Mode, str], str] = {
     ("faulty", "visibility-timeout"): "CeleryRedis.faulty.cfg",
     ("check-then-insert", "visibility-timeout"): "CeleryRedis.check-then-insert.cfg",
     ("idempotent", "visibility-timeout"): "CeleryRedis.idempotent.cfg",
@@ -30,31 +27,14 @@ CONFIGS: dict[tuple[Mode, Name], str] = {
 """Which config of ``specs/celery`` describes a mode: the guard, and when the ack comes."""
 
 REQUIRED: dict[Mode, tuple[str, ...]] = {"faulty": (), "check-then-insert": (), "idempotent": ("Skip",)}
-"""What must have happened: a guard that was never asked twice has proven nothing. The model has no Skip without a
-second Start, so that a run that conforms and has a Skip has both."""
-
-ENVIRONMENT = "SPECWATCH_CELERY_PILOT"
-"""The environment variable that holds the ``Settings`` of a pilot's process, as JSON."""
+"""The model has no Skip without a second Start, so that a run that conforms and has a Skip has both."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One experiment in one mode. Times are seconds; use ``plan`` to make one."""
+class Plan(common.Plan, frozen=True, kw_only=True):
+    """The timeout is the visibility timeout. The sweep runs every second: a redelivery comes up to a second later."""
 
-    mode: Mode
-    experiment: Name
-    tasks: int
-    workers: int
-    concurrency: int
-    """Pool children of each worker."""
-    struck: int
-    """How many of the tasks the fault strikes, the first ones: they take, or wait, longer than the timeout."""
-    seed: int
-    visibility_timeout: int = 2
-    """Whole seconds. The sweep runs every second, so that a redelivery comes 2 to 3 s after the pickup."""
     countdown: float = 5.0
     """With ``eta``: how far ahead a struck task's time is. Two timeouts and a sweep: two or three copies wait."""
-    patience: float = 20.0
-    """The longest that a struck task works: until another copy of it has come as far, or this time is over."""
     retries: int = 0
     """How often each task fails and is retried before it stores anything."""
 
@@ -62,18 +42,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def late_ack(self) -> bool:
         return self.experiment == "visibility-timeout"
 
-    @property
-    def config(self) -> str:
-        return CONFIGS[self.mode, self.experiment]
 
-    def ids(self) -> list[str]:
-        """The tasks' ids: the same for the same seed, in every mode."""
-        numbers = random.Random(self.seed)
-        return [str(uuid.UUID(int=numbers.getrandbits(128), version=4)) for _ in range(self.tasks)]
+class Settings(common.Settings, frozen=True, kw_only=True):
+    """What a worker or the producer is told."""
+
+    plan: Plan
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """As of all pilots, with the plan's own fields."""
+        return msgspec.json.decode(os.environ[common.ENVIRONMENT], type=cls)
 
 
 def plan(
-    mode: Mode, experiment: Name = "visibility-timeout", *, tasks: int = 1, workers: int = 2, seed: int = 0
+    mode: Mode, experiment: str = "visibility-timeout", *, tasks: int = 1, workers: int = 2, seed: int = 0
 ) -> Plan:
     """A plan in which the fault is sure to strike: one task of fifty, and enough pool children for all its copies."""
     struck = min(max(1, tasks // 50), 4)
@@ -92,36 +74,33 @@ def plan(
     )
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker or the producer is told: the plan, and where its servers and its folder are."""
+def binding(plan: common.Plan) -> str:
+    """The binding by which a run is judged. All that the probes can tell is told, so that little is hidden."""
+    # What was injected is proven by itself, and not each fault makes a body begin twice.
+    required = ", ".join(f'"{name}"' for name in REQUIRED[plan.mode] if not plan.faults)
+    # A worker that was killed leaves in doubt what it held: that must not be the whole run.
+    scope = "key" if plan.faults else "run"
+    return f"""\
+# How this run was judged; `specwatch check` and this folder's name judge it again.
 
-    plan: Plan
-    broker: str
-    """``redis://…``"""
-    prefix: str
-    """What every key in the broker begins with."""
-    database: str
-    """A libpq URL."""
-    directory: str
-    """A folder that the processes of one experiment share."""
-    name: str
-    """What the tables are named after."""
+spec = "spec.tla"
+config = "spec.cfg"
+format = "native"
+scope = "{scope}"
+order = "total"  # one machine, one clock: events.jsonl is in the order in which things happened
+start = "init"
+require = [{required}]
 
-    @property
-    def effects(self) -> str:
-        """The table in which each row is one effect: ``task``, ``attempt``, ``worker``."""
-        return f"effects_{self.name}"
+# VisTimeout: Redis tells no one. Check: what a guard answers is seen in what follows, Execute or Skip.
+# Resend: the next attempt is sent before the retry is told.
+hidden = ["Check", "Resend", "VisTimeout"]
 
-    @property
-    def claims(self) -> str:
-        """The table of claims, unique by ``task`` and ``attempt``."""
-        return f"claims_{self.name}"
+terminal = ["Done", "Fail", "Ack", "Reject", "Revoke", "Expire"]
 
-    def environment(self) -> dict[str, str]:
-        """The variable by which a process is told."""
-        return {ENVIRONMENT: msgspec.json.encode(self).decode()}
+[key]
+param = "t"
 
-    @classmethod
-    def from_environment(cls) -> Settings:
-        """Raises ``KeyError`` and ``msgspec.MsgspecError`` in a process that no experiment has started."""
-        return msgspec.json.decode(os.environ[ENVIRONMENT], type=cls)
+[constants]
+Tasks = {{ keys = true }}
+Workers = {{ values = "w" }}
+"""

@@ -28,7 +28,10 @@ def main() -> int:
             print(f"the workers were not ready within {READY_WAIT:g} s", file=sys.stderr)
             return 1
         time.sleep(LOOK)
+    began = time.monotonic()
     for number, identity in enumerate(plan.ids()):
+        # Spread over the time in which faults strike, if any do.
+        time.sleep(max(0.0, began + plan.span * number / plan.tasks - time.monotonic()))
         struck = number < plan.struck
         countdown = plan.countdown if struck and plan.experiment == "eta" else None
         work.apply_async(args=[struck], task_id=identity, countdown=countdown)

@@ -11,35 +11,33 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .. import run_directory
-from ..errors import PilotError
-from ..run_directory import Line, Trail
-from ..runtime import Server, guard
-from ..runtime.servers import connect_postgres, connect_valkey
-from . import tables
-from .plan import REQUIRED, Plan, Settings
+from . import run_directory, tables
+from .errors import PilotError
+from .faults import Record
+from .pilot import Pilot
+from .plan import Plan, Settings
+from .proxy import Links
+from .run_directory import Line, Trail
+from .runtime import Server, ServerError, guard
+from .runtime.servers import connect_postgres
 
 if TYPE_CHECKING:
     import psycopg
-
-SPEC = "CeleryRedis.tla"
-CLIENTS = ("celery", "kombu", "redis", "psycopg")
 
 LOOK = 0.2
 """Seconds between two looks at the events and the broker."""
 DEADLINE = 60.0
 """Seconds within which all must have been done, and one more for each ten tasks."""
+QUIET = 2
+"""So many looks in a row must show that nothing goes on."""
 STOP_WAIT = 10.0
-"""Seconds for a worker's warm shutdown."""
-
-ENDS = frozenset({"Done", "Fail", "Retry", "Revoke", "Expire"})
-"""The actions that end a copy's body, or the copy before its body begins."""
+"""Seconds for a worker to finish what it works on."""
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -58,13 +56,19 @@ class Outcome(msgspec.Struct, kw_only=True):
     unsettled: str | None
     """What was still going on when the time was over; None where all was done."""
     versions: dict[str, Any]
+    left: frozenset[str] = frozenset()
+    """The keys of what workers held when they were killed: what they did of it last, they may not have told."""
+    faults: list[Record] = []
+    """What became of each fault that was injected."""
+    doubt: tuple[str, str] | None = None
+    """The verdict that the run has at best where a fault is not proven, and why."""
 
     @property
     def disagreements(self) -> list[tuple[str, int, int]]:
-        """(key, executions, rows) where the log and the database do not tell the same."""
+        """(key, executions, rows) where the log and the database do not tell the same, but for what was ``left``."""
         return [
             (key, self.executions.get(key, 0), self.rows.get(key, 0))
-            for key in sorted({*self.executions, *self.rows})
+            for key in sorted({*self.executions, *self.rows} - self.left)
             if self.executions.get(key, 0) != self.rows.get(key, 0)
         ]
 
@@ -73,12 +77,23 @@ class Experiment:
     """The workers and the producer of one experiment; use it in ``with``, then ``settle``, then ``finish``.
 
     ``directory`` becomes the run directory and must not hold another. ``scratch`` is a folder for what is not kept;
-    experiments in different modes may share it. Raises ``PilotError`` and ``ServerError``.
+    experiments in different modes may share it. With ``links`` each worker reaches the broker through its proxy.
+    Raises ``PilotError`` and ``ServerError``.
     """
 
-    def __init__(self, plan: Plan, servers: Mapping[str, Server], directory: Path, scratch: Path) -> None:
+    def __init__(
+        self,
+        pilot: Pilot,
+        plan: Plan,
+        servers: Mapping[str, Server],
+        directory: Path,
+        scratch: Path,
+        links: Links | None = None,
+    ) -> None:
+        self.pilot = pilot
         self.plan = plan
         self.servers = servers
+        self.links = links
         self.directory = directory
         self.scratch = scratch
         self.shared = scratch / plan.mode
@@ -86,8 +101,8 @@ class Experiment:
         self.logs = directory / "logs"
         self.settings = Settings(
             plan=plan,
-            broker=servers["valkey"].url,
-            prefix=f"{servers['valkey'].prefix}{plan.mode}.{plan.experiment}.",
+            broker=servers[pilot.server].url,
+            prefix=f"{servers[pilot.server].prefix}{plan.mode}.{plan.experiment}.",
             database=servers["postgres"].url,
             directory=str(self.shared),
             name=plan.mode.replace("-", "_"),
@@ -118,15 +133,25 @@ class Experiment:
     # Start and end
 
     def _start(self) -> None:
-        for number in range(1, self.plan.workers + 1):
-            name = f"worker-{number}"
-            self.workers[f"{name}@{platform.node()}"] = self._spawn(name, ["-m", f"{__package__}.worker", name])
-        self.producer = self._spawn("producer", ["-m", f"{__package__}.publish"])
+        for _ in range(self.plan.workers):
+            self.add_worker()
+        self.producer = self._spawn("producer", ["-m", self.pilot.producer], self.settings)
 
-    def _spawn(self, name: str, arguments: Sequence[str]) -> guard.Process:
+    def add_worker(self) -> str:
+        """Start one more worker, under the next name; returns the name that its events have."""
+        name = f"worker-{len(self.workers) + 1}"
+        settings = self.settings
+        if self.links is not None:
+            self.links.add(name)
+            settings = msgspec.structs.replace(settings, broker=self.links.url(name, settings.broker))
+        key = f"{name}@{platform.node()}"
+        self.workers[key] = self._spawn(name, ["-m", self.pilot.worker, name], settings)
+        return key
+
+    def _spawn(self, name: str, arguments: Sequence[str], settings: Settings) -> guard.Process:
         # Celery reads some of its settings from the environment, and prefers them to the application's.
         environment = {key: value for key, value in os.environ.items() if not key.startswith("CELERY_")}
-        environment.update(self.settings.environment(), SPECWATCH_EVENTS=str(self.raw), PYTHONUNBUFFERED="1")
+        environment.update(settings.environment(), SPECWATCH_EVENTS=str(self.raw), PYTHONUNBUFFERED="1")
         return guard.spawn(
             [sys.executable, *arguments],
             log=self.logs / f"{name}.log",
@@ -149,53 +174,56 @@ class Experiment:
         self.events.extend(self._trail.new())
         return self.events
 
-    def settle(self) -> None:
+    def settle(self, is_over: Callable[[], bool] = lambda: True) -> None:
         """Wait until every task was published, every copy is done with and the broker holds nothing, or time is over.
 
-        A worker that has died takes its copies with it. Raises ``PilotError`` if none is left, the producer has failed
-        or the broker does not answer.
+        Nor is it over before ``is_over`` says so: until then a broker may be away. A worker that has died takes its
+        copies with it. Raises ``PilotError`` if none is left, the producer has failed or the broker does not answer.
         """
-        broker = connect_valkey(self.settings.broker)
-        import redis
+        deadline = time.monotonic() + DEADLINE + self.plan.span + self.plan.tasks / 10
+        quiet = 0
+        while True:
+            over = is_over()
+            try:
+                open_ = self._open()
+            except ServerError as error:
+                if over and time.monotonic() > deadline:
+                    raise PilotError(error.message, file=_log(self.servers[self.pilot.server])) from None
+                open_ = error.message
+            if open_ is None and not over:
+                open_ = "the faults were not over"
+            # Between the queue and the worker's account a message is in neither: one look does not prove much.
+            quiet = 0 if open_ is not None else quiet + 1
+            if quiet == QUIET:
+                return
+            if time.monotonic() > deadline:
+                self.unsettled = open_
+                return
+            time.sleep(LOOK)
 
-        deadline = time.monotonic() + DEADLINE + self.plan.tasks / 10
-        quiet = False
-        try:
-            while True:
-                open_ = self._open(broker)
-                # Between the queue and the worker's account a message is in neither: one look does not prove much.
-                if open_ is None and quiet:
-                    return
-                if time.monotonic() > deadline:
-                    self.unsettled = open_
-                    return
-                quiet = open_ is None
-                time.sleep(LOOK)
-        except redis.RedisError as error:
-            raise PilotError(
-                f"the broker does not answer any more: {error}", file=_log(self.servers["valkey"])
-            ) from None
-        finally:
-            broker.close()
-
-    def _open(self, broker: Any) -> str | None:
-        """What is still going on, for people; None where nothing is."""
+    def _open(self) -> str | None:
+        """What is still going on, for people; None where nothing is. Raises ``ServerError``."""
         events = self.look()
-        dead = {name for name, process in self.workers.items() if process.poll() is not None}
+        # A fault may add a worker meanwhile, in a thread of its own.
+        dead = {name for name, process in list(self.workers.items()) if process.poll() is not None}
         self._check(dead)
-        published = sum(event["action"] == "Publish" for event in events)
+        published = len({event["key"] for event in events if event["action"] == "Publish"})
         if published < self.plan.tasks:
             return f"{published} of {self.plan.tasks} tasks were published"
-        waiting = broker.llen(f"{self.settings.prefix}pilot") + broker.hlen(f"{self.settings.prefix}unacked")
-        copies: Counter[tuple[str, str]] = Counter()
-        for event in events:
-            change = 1 if event["action"] == "Pickup" else -1 if event["action"] in ENDS else 0
-            if change and event["params"]["w"] not in dead:
-                copies[event["params"]["t"], event["params"]["w"]] += change
-        held = sum(max(count, 0) for count in copies.values())
+        waiting = self.pilot.waiting(self.settings)
+        held = len(self._held(events, self.workers.keys() - dead))
         if waiting or held:
             return f"{waiting} messages were not acknowledged, {held} copies were held by workers"
         return None
+
+    def _held(self, events: Sequence[Line], workers: Collection[str]) -> list[str]:
+        """The keys of the copies that some workers have and have not done with."""
+        copies: Counter[tuple[str, str]] = Counter()
+        for event in events:
+            change = 1 if event["action"] == "Pickup" else -1 if event["action"] in self.pilot.ends else 0
+            if change and event["params"]["w"] in workers:
+                copies[event["params"]["t"], event["params"]["w"]] += change
+        return [key for (key, _), count in copies.items() for _ in range(count)]
 
     def _check(self, dead: set[str]) -> None:
         assert self.producer is not None, "there is a producer from the start"
@@ -209,20 +237,26 @@ class Experiment:
 
     def wind_down(self) -> None:
         """Ask the workers to stop when their bodies are done. ``finish`` does so too; of several, ask all first."""
-        for process in self.workers.values():
+        for process in list(self.workers.values()):
             process.terminate()
 
-    def finish(self, spec_folder: Path) -> Outcome:
-        """Stop the workers, count the rows, write the run directory. ``spec_folder`` holds the spec and its configs."""
+    def finish(self, spec_folder: Path, ended: Callable[[], object] = lambda: None) -> Outcome:
+        """Stop the workers, count the rows, write the run directory. ``spec_folder`` holds the spec and its configs.
+
+        ``ended`` is called when the workers have, before what they have written is put together.
+        """
+        killed = {name for name, process in list(self.workers.items()) if process.poll() is not None}
         self.wind_down()
         until = time.monotonic() + STOP_WAIT
-        for process in self.workers.values():
+        for process in list(self.workers.values()):
             process.wait(max(0.0, until - time.monotonic()))
         self._end()
+        ended()
         with self._database() as connection:
             counted = tables.count(connection, self.settings)
         events = run_directory.merge(self.raw)
-        keys = [event["key"] for event in events if event["action"] == "Publish"]
+        # Where the broker was away, a message may have been published again.
+        keys = list(dict.fromkeys(event["key"] for event in events if event["action"] == "Publish"))
         outcome = Outcome(
             directory=self.directory,
             keys=keys,
@@ -230,6 +264,7 @@ class Experiment:
             rows={**dict.fromkeys(keys, 0), **counted},
             restarted=run_directory.restarted(events),
             unsettled=self.unsettled,
+            left=frozenset(self._held(events, killed)),
             versions=self._versions(),
         )
         for server in self.servers.values():
@@ -239,9 +274,9 @@ class Experiment:
             self.directory,
             events=events,
             rows=outcome.rows,
-            spec=spec_folder / SPEC,
-            config=spec_folder / self.plan.config,
-            binding=binding(self.plan),
+            spec=spec_folder / self.pilot.spec,
+            config=spec_folder / self.pilot.configs[self.plan.mode, self.plan.experiment],
+            binding=self.pilot.binding(self.plan),
             versions=outcome.versions,
         )
         return outcome
@@ -259,39 +294,10 @@ class Experiment:
     def _versions(self) -> dict[str, Any]:
         return {
             "servers": {name: server.version for name, server in self.servers.items()},
-            "clients": {name: importlib.metadata.version(name) for name in CLIENTS},
+            "clients": {name: importlib.metadata.version(name) for name in self.pilot.clients},
             "python": platform.python_version(),
             "plan": msgspec.to_builtins(self.plan),
         }
-
-
-def binding(plan: Plan) -> str:
-    """The binding by which a run is judged. All that the probes can tell is told, so that little is hidden."""
-    required = ", ".join(f'"{name}"' for name in REQUIRED[plan.mode])
-    return f"""\
-# How this run was judged; `specwatch check` and this folder's name judge it again.
-
-spec = "spec.tla"
-config = "spec.cfg"
-format = "native"
-scope = "run"
-order = "total"  # one machine, one clock: events.jsonl is in the order in which things happened
-start = "init"
-require = [{required}]
-
-# VisTimeout: Redis tells no one. Check: what a guard answers is seen in what follows, Execute or Skip.
-# Resend: the next attempt is sent before the retry is told.
-hidden = ["Check", "Resend", "VisTimeout"]
-
-terminal = ["Done", "Fail", "Ack", "Reject", "Revoke", "Expire"]
-
-[key]
-param = "t"
-
-[constants]
-Tasks = {{ keys = true }}
-Workers = {{ values = "w" }}
-"""
 
 
 def _log(server: Server) -> str | None:

@@ -1,7 +1,7 @@
 """The modes: how a task stores its effect, a row, and what it does against storing it twice.
 
-Each function is the body of the task, run by a pool child with a connection of its own. ``Execute`` is told when the
-commit has succeeded, so that no transaction fails after it and none of the modes has an ``Undo``.
+Each function is the body of the task, with a connection of its own. ``Execute`` is told when the commit has succeeded,
+so that no transaction fails after it and none of the modes has an ``Undo``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from contextlib import AbstractContextManager
 import psycopg
 from psycopg.sql import SQL, Composed, Identifier
 
-from specwatch.collector.probes.celery import executed, skipped
-
 from .plan import Mode, Settings
 
 GAP = 0.5
@@ -22,14 +20,27 @@ GAP = 0.5
 
 
 class Copy:
-    """One copy of a task at work: which it is, and whether it meets its other copies."""
+    """One copy of a task at work: which it is, how it tells of its work, and whether it meets its other copies."""
 
-    def __init__(self, settings: Settings, key: tuple[str, int], worker: str, meet: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        key: tuple[str, int],
+        worker: str,
+        meet: Callable[[], None] | None,
+        executed: Callable[[], None],
+        skipped: Callable[[], None],
+    ) -> None:
         self.settings = settings
         self.key = key
         """The task's id and the attempt: what is to have one effect."""
         self.worker = worker
         self.meet = meet
+        """Waits until another copy has come as far; None where this one is in no hurry and meets no one."""
+        self.executed = executed
+        """The probe's word for an effect that is durable."""
+        self.skipped = skipped
+        """The probe's word for work that was found done."""
 
     def transaction(self) -> AbstractContextManager[psycopg.Connection]:
         """A connection whose block is one transaction: committed at its end, rolled back where it raises."""
@@ -44,7 +55,7 @@ class Copy:
         return SQL(text).format(Identifier(table))
 
     def work_long(self) -> None:
-        """The rest of the task's work: what makes it longer than the visibility timeout."""
+        """The rest of the task's work: what makes it longer than the broker's timeout."""
         if self.meet and self.settings.plan.late_ack:
             self.meet()
 
@@ -53,7 +64,7 @@ def faulty(copy: Copy) -> None:
     """No guard: store, then go on working."""
     with copy.transaction() as connection:
         copy.insert(connection)
-    executed()
+    copy.executed()
     copy.work_long()
 
 
@@ -67,14 +78,14 @@ def check_then_insert(copy: Copy) -> None:
         query = copy.query("SELECT 1 FROM {} WHERE task = %s AND attempt = %s LIMIT 1", copy.settings.effects)
         found = connection.execute(query, copy.key).fetchone()
     if found:
-        skipped()
+        copy.skipped()
         return
     if copy.meet:
         copy.meet()
         time.sleep(GAP)
     with copy.transaction() as connection:
         copy.insert(connection)
-    executed()
+    copy.executed()
 
 
 def idempotent(copy: Copy) -> None:
@@ -87,9 +98,9 @@ def idempotent(copy: Copy) -> None:
         if claimed:
             copy.insert(connection)
     if claimed:
-        executed()
+        copy.executed()
     else:
-        skipped()
+        copy.skipped()
     copy.work_long()
 
 

@@ -1,0 +1,75 @@
+"""What a broker's folder is to the rest: a ``Pilot``, held as ``PILOT``, which says what is run on it and how.
+
+A new broker is such a folder, a row in ``NAMES``, and its spec.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from .errors import PilotError
+from .plan import Mode, Plan, Settings
+
+NAMES = ("celery", "rabbitmq", "nats")
+"""In the order in which a matrix shows them."""
+
+MODULES = {"celery": "celery", "kombu": "kombu", "nats-py": "nats", "pika": "pika", "redis": "redis"}
+"""A client's distribution → what it is imported as, where something is checked before a run."""
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """A small application on a real broker, and what is told about it."""
+
+    name: str
+    """The stem: ``specs/<name>``, ``pilots/<name>``, ``compose/<name>.yaml``."""
+    title: str
+    """For people: "RabbitMQ"."""
+    server: str
+    """What the runtime starts, a row of ``runtime.programs.SOURCES``; PostgreSQL always besides."""
+    clients: tuple[str, ...]
+    """Distributions whose versions are reported."""
+    spec: str
+    """The module's file in ``specs/<name>``."""
+    experiments: Mapping[str, str]
+    """Name → one sentence for people, with the plan's fields in braces. The first is the default."""
+    configs: Mapping[tuple[Mode, str], str]
+    """(mode, experiment) → the config in ``specs/<name>`` that describes it."""
+    required: Mapping[Mode, tuple[str, ...]]
+    """What must have happened: a guard that was never asked twice has proven nothing."""
+    ends: frozenset[str]
+    """The actions that end a copy's body, or the copy before its body begins."""
+    worker: str
+    """The module that is run as ``python -m … NAME``, a process for each worker."""
+    producer: str
+    """The module that is run as ``python -m …``: publishes when all workers are ready, over ``span``, and ends."""
+    plan: Callable[..., Plan]
+    """``plan(mode, experiment, *, tasks, workers, seed)``."""
+    binding: Callable[[Plan], str]
+    """The ``binding.toml`` of a run directory."""
+    waiting: Callable[[Settings], int]
+    """How many messages the broker has not seen settled, asked of the broker. Raises ``PilotError``."""
+    redeliver: Callable[[Settings, str], bool] | None = None
+    """Delivers the message of a key again before its timeout, where anyone can; whether it was held."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The servers of a run, by name."""
+        return (self.server, "postgres")
+
+
+def load(name: str) -> Pilot:
+    """The pilot of a broker. Raises ``PilotError`` where there is none, or a client of it is not installed."""
+    if name not in NAMES:
+        raise PilotError(f"no pilot is called {name}", hint=f"the pilots are {', '.join(NAMES)}")
+    module = f"{__package__}.{name}"
+    if importlib.util.find_spec(module) is None:
+        raise PilotError(f"the pilot {name} is not there: {module} was not installed with the rest")
+    pilot: Pilot = importlib.import_module(module).PILOT
+    missing = [client for client in pilot.clients if importlib.util.find_spec(MODULES.get(client, client)) is None]
+    if missing:
+        raise PilotError(f"not installed: {', '.join(missing)}", hint="pip install 'specwatch[pilots,embedded]'")
+    return pilot
