@@ -59,7 +59,8 @@ def start(directory: Path, logs: Path) -> tuple[Server, Process]:
             home.mkdir(mode=0o700)
             config = CONFIG.format(timeout=CONSUMER_TIMEOUT * 1000, tick=TICK * 1000, password=password)
             (home / "advanced.config").write_text(config, encoding="utf-8")
-            (home / "enabled_plugins").write_text("[].\n", encoding="utf-8")
+            # The exchange of the broker's own events is what a tap listens at.
+            (home / "enabled_plugins").write_text("[rabbitmq_event_exchange].\n", encoding="utf-8")
             (home / "rabbitmq.conf").touch()
             # Made here, so that no one else can: who has it may do anything to the node.
             cookie = home / ".erlang.cookie"
