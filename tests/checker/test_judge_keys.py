@@ -135,12 +135,17 @@ def expected_of(name: str, one: Keyed) -> dict[str, Ruling]:
 def ruled(name: str, task: str, one: Keyed, rules: Rules, needs: tuple[int, ...], key: Json) -> Ruling:
     case, model = one.case, model_of(name, task)
     places, events = of_key(MODELS[name, "two"], case.events, "t", key)
-    own = restricted(needs, places)
+    # Of a key only what its own events say of their order is known: not what another key's would add.
+    own = precedence(events, case.order, case.skew).needs
     missing = [kept(loss, needs, places) for loss in one.lossy.missing if loss.keys is None or key in loss.keys]
     last = {event.get("emitter"): event["action"] for event in events}
     if TERMINAL[0] not in case.hidden and TERMINAL[0] in last.values():
         # What is missing after all of a key, its terminal action included, is not about it.
         missing = [loss for loss in missing if not comes_last(loss, own)]
+    firsts = [event for event, need in zip(events, own, strict=True) if not need]
+    if not one.midway and all(event["action"] == "Publish" for event in firsts):
+        # Nor is what is missing before its life begins.
+        missing = [loss for loss in missing if not comes_first(loss, own)]
     began = min((event["time"] for event in case.events if event.get("time") is not None), default=None)
     if one.midway and could_be_open(events, began, one.within, own):
         found = judge_midway(model, events, rules, starts_of(name, task), missing, needs=own)
@@ -158,6 +163,11 @@ def comes_last(loss: Missing, needs: tuple[int, ...]) -> bool:
     for place, need in enumerate(needs):
         before |= need if loss.after >> place & 1 else 0
     return before.bit_count() == len(needs)
+
+
+def comes_first(loss: Missing, needs: tuple[int, ...]) -> bool:
+    """Whether all events come after what is missing."""
+    return all(loss.before >> place & 1 or need & loss.before for place, need in enumerate(needs))
 
 
 def run_level_fails(name: str, one: Keyed) -> bool:
