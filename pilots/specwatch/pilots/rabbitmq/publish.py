@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pika  # type: ignore[import-untyped]
 
@@ -13,14 +14,59 @@ from specwatch.collector.probes import configure
 from specwatch.collector.probes.pika import instrument
 
 from ..plan import Settings
+from ..runtime.errors import ServerError
 from ..runtime.rabbitmq import connect
 from . import queues
 
 READY_WAIT = 60.0
-"""Seconds within which the workers must be ready."""
+"""Seconds within which the workers must be ready, and a broker that went away is there again."""
 ANSWER_WAIT = 20.0
 """Seconds for an answer of the broker, on a machine with much else to do."""
 LOOK = 0.05
+
+
+class Producer:
+    """Publishes over a connection, and over another where that is lost."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.queue = queues.name(settings.prefix)
+        self._open()
+
+    def publish(self, task: dict[str, Any]) -> None:
+        """Publish until the broker confirms it: what is told as published is in the queue."""
+        properties = pika.BasicProperties(message_id=task["id"], delivery_mode=2)
+        while True:
+            try:
+                self.channel.basic_publish("", self.queue, json.dumps(task).encode(), properties, mandatory=True)
+                return
+            except pika.exceptions.AMQPError:
+                self._open()
+
+    def pause(self, seconds: float) -> None:
+        """Wait, and listen: a connection that is lost meanwhile is not found out by a message that gets no confirm."""
+        try:
+            self.connection.sleep(seconds)
+        except pika.exceptions.AMQPError:
+            self._open()
+
+    def close(self) -> None:
+        """Say goodbye."""
+        self.connection.close()
+
+    def _open(self) -> None:
+        deadline = time.monotonic() + READY_WAIT
+        while True:
+            try:
+                self.connection = connect(self.settings.broker, wait=ANSWER_WAIT)
+                self.channel = instrument(self.connection.channel())
+                queues.declare(self.channel, self.settings.prefix, self.settings.plan.timeout)
+                self.channel.confirm_delivery()
+                return
+            except (pika.exceptions.AMQPError, ServerError):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(LOOK)
 
 
 def main() -> int:
@@ -35,17 +81,11 @@ def main() -> int:
             print(f"the workers were not ready within {READY_WAIT:g} s", file=sys.stderr)
             return 1
         time.sleep(LOOK)
-    connection = connect(settings.broker, wait=ANSWER_WAIT)
-    channel = instrument(connection.channel())
-    queue = queues.declare(channel, settings.prefix, plan.timeout)
-    # A confirm for each: what is told as published is in the queue, or the producer fails.
-    channel.confirm_delivery()
+    producer = Producer(settings)
     for number, identity in enumerate(plan.ids()):
-        body = json.dumps({"id": identity, "struck": number < plan.struck}).encode()
-        properties = pika.BasicProperties(message_id=identity, delivery_mode=2)
-        channel.basic_publish("", queue, body, properties, mandatory=True)
-        connection.sleep(plan.span / plan.tasks)
-    connection.close()
+        producer.publish({"id": identity, "struck": number < plan.struck})
+        producer.pause(plan.span / plan.tasks)
+    producer.close()
     return 0
 
 
