@@ -113,9 +113,44 @@ def first(one: Experiment, action: str) -> str:
     while time.monotonic() < deadline:
         for event in one.look():
             if event["action"] == action:
-                return str(event["params"]["w"])
+                return str(event["params"].get("w"))
         time.sleep(0.01)
     raise AssertionError(f"no {action} within {PATIENCE:g} s")
+
+
+def test_a_broker_of_others_is_left_as_it_was(bench: Bench, tmp_path: Path) -> None:
+    """Queues and tables of a run are in a namespace of its own there, which is gone afterwards."""
+    node = bench.servers["rabbitmq"]
+    urls = {name: server.url for name, server in bench.servers.items()}
+
+    def queued() -> set[str]:
+        return set(rabbitmq.control(node, "list_queues", "name", "--no-table-headers").split())
+
+    before = queued()
+    own = msgspec.structs.replace(plan("idempotent"), struck=0)
+    with (
+        runtime.start("external", directory=tmp_path, needs=PILOT.needs, urls=urls) as servers,
+        Experiment(PILOT, own, servers, tmp_path / "run", tmp_path / "scratch") as one,
+    ):
+        one.settle()
+        during = queued()
+        outcome = one.finish(SPECS)
+    assert (list(outcome.rows.values()), outcome.disagreements) == ([1], [])
+    assert (len(during - before), queued()) == (1, before)
+
+
+def test_the_producer_outlives_its_broker(bench: Bench) -> None:
+    """What is told as published is in the queue, also where the broker was gone meanwhile."""
+    node = bench.servers["rabbitmq"]
+    slow = msgspec.structs.replace(plan("idempotent", tasks=10), struck=0, span=5.0)
+    with bench.experiment(slow) as one:
+        first(one, "Publish")
+        rabbitmq.control(node, "stop_app")
+        rabbitmq.control(node, "start_app")
+        one.settle()
+        outcome = one.finish(SPECS)
+    assert (outcome.unsettled, sorted(outcome.rows.values()), outcome.disagreements) == (None, [1] * 10, [])
+    assert judged(outcome.directory).behaviours.conforms == 10
 
 
 def test_what_waits_is_counted_by_the_broker(rabbitmq_node: Server) -> None:
