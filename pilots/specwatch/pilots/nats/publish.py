@@ -1,0 +1,70 @@
+"""The producer, a process of its own: publishes the tasks as soon as all workers are ready, and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from specwatch.collector.probes import configure
+from specwatch.collector.probes.nats import instrument
+
+from ..plan import Settings
+from .consumer import connect, make, stream
+from .meeting import LOOK
+
+READY_WAIT = 60.0
+"""Seconds within which the workers must be ready, and a server that was away must be there again."""
+ANSWER_WAIT = 5.0
+"""Seconds for the server's answer."""
+
+
+async def publish(settings: Settings) -> int:
+    """Returns the exit code: 1 if the workers did not get ready."""
+    plan = settings.plan
+    ready = Path(settings.directory, "ready")
+    deadline = time.monotonic() + READY_WAIT
+    while not ready.is_dir() or len(list(ready.iterdir())) < plan.workers:
+        if time.monotonic() > deadline:
+            print(f"the workers were not ready within {READY_WAIT:g} s", file=sys.stderr)
+            return 1
+        await asyncio.sleep(LOOK)
+    client = await connect(settings)
+    js = instrument(client.jetstream(), answers=False)
+    await make(js, settings)
+    began = time.monotonic()
+    for number, identity in enumerate(plan.ids()):
+        task = {"id": identity, "struck": number < plan.struck}
+        # Spread over the time in which faults strike, if any do.
+        await asyncio.sleep(max(0.0, began + plan.span * number / plan.tasks - time.monotonic()))
+        await send(js, stream(settings), identity, json.dumps(task).encode())
+    await client.close()
+    return 0
+
+
+async def send(js: Any, subject: str, identity: str, payload: bytes) -> None:
+    """Publish until the server has answered. It drops what it has already, by its id. Raises ``nats.errors.Error``."""
+    from nats.errors import Error
+
+    deadline = time.monotonic() + READY_WAIT
+    while True:
+        try:
+            await js.publish(subject, payload, headers={"Nats-Msg-Id": identity}, timeout=ANSWER_WAIT)
+            return
+        except (Error, OSError, TimeoutError):
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(LOOK)
+
+
+def main() -> int:
+    """Returns the exit code."""
+    configure(role="producer")
+    return asyncio.run(publish(Settings.from_environment()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
