@@ -168,6 +168,7 @@ def test_where_clocks_are_made_wrong_times_say_nothing_of_the_timer() -> None:
     for faults in ("", "kill", "clock", "random"):
         made = parse_binding(PILOT.binding(msgspec.structs.replace(plan("idempotent"), faults=faults)))
         found[faults] = bounds(made)
-        assert (made.require, set(made.hidden)) == (["Skip"], {"Check", "Deliver", "AckTimeout"})
+        required = [] if faults else ["Skip"]  # not every fault brings a second copy about
+        assert (made.require, set(made.hidden)) == (required, {"Check", "Deliver", "AckTimeout"})
     timed = {"AckTimeout": ("Delivery", 2_000_000_000, None)}
     assert found == {"": timed, "kill": timed, "clock": {}, "random": {}}
