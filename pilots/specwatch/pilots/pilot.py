@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -69,7 +70,12 @@ def load(name: str) -> Pilot:
     if importlib.util.find_spec(module) is None:
         raise PilotError(f"the pilot {name} is not there: {module} was not installed with the rest")
     pilot: Pilot = importlib.import_module(module).PILOT
-    missing = [client for client in pilot.clients if importlib.util.find_spec(MODULES.get(client, client)) is None]
+    missing = [client for client in pilot.clients if not is_there(MODULES.get(client, client))]
     if missing:
         raise PilotError(f"not installed: {', '.join(missing)}", hint="pip install 'specwatch[pilots,embedded]'")
     return pilot
+
+
+def is_there(module: str) -> bool:
+    """Whether a module can be imported, or was: kombu puts one without a spec in its own place."""
+    return module in sys.modules or importlib.util.find_spec(module) is not None

@@ -14,9 +14,9 @@ from specwatch.pilots.experiment import Experiment
 
 settle = Experiment.settle
 
-def said(self):
+def said(self, *how):
     print("ready", flush=True)
-    settle(self)
+    settle(self, *how)
 
 Experiment.settle = said
 app.main(["run", "celery", "--mode", "faulty"])

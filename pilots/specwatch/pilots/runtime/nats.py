@@ -83,6 +83,7 @@ def ask(url: str, question: Callable[[Any], Awaitable[Answer]]) -> Answer:
     """
     try:
         import nats
+        from nats.aio.client import Client
         from nats.js.errors import ServiceUnavailableError
     except ImportError:
         raise ClientMissing("nats-py", "pilots") from None
@@ -93,18 +94,23 @@ def ask(url: str, question: Callable[[Any], Awaitable[Answer]]) -> Answer:
         errors.append(error)
 
     async def asked() -> Answer:
-        client = await nats.connect(
-            url,
-            connect_timeout=ANSWER_WAIT,
-            allow_reconnect=False,
-            max_reconnect_attempts=1,  # With none, it tries for ever.
-            reconnect_time_wait=0,
-            error_cb=heard,
-        )
+        client: Any = Client()
         try:
+            await client.connect(
+                url,
+                connect_timeout=ANSWER_WAIT,
+                allow_reconnect=False,
+                max_reconnect_attempts=1,  # With none, it tries for ever.
+                reconnect_time_wait=0,
+                error_cb=heard,
+            )
             return await question(client)
         finally:
             await client.close()
+            # One that was not let in is closed, and leaves its socket open.
+            if client._transport is not None:
+                client._transport.close()
+                await asyncio.sleep(0)
 
     try:
         return asyncio.run(asked())
