@@ -152,6 +152,8 @@ def test_a_second_execution_is_in_doubt_from_the_broker_alone(bench: Bench, tap:
     assert story.count("Ack") == 2
 
 
+# On a machine with much else to do a notification may be looked into when its message has already moved on.
+@pytest.mark.nightly
 def test_notifications_tell_less_and_contradict_nothing(bench: Bench, tmp_path: Path) -> None:
     """Of a message that is received, put back, received again and acked twice, and of others that come and go."""
     bench.command("CONFIG", "SET", "notify-keyspace-events", "Kh")
