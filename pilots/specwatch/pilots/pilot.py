@@ -39,8 +39,6 @@ class Pilot:
     """Name → one sentence for people, with the plan's fields in braces. The first is the default."""
     configs: Mapping[tuple[Mode, str], str]
     """(mode, experiment) → the config in ``specs/<name>`` that describes it."""
-    required: Mapping[Mode, tuple[str, ...]]
-    """What must have happened: a guard that was never asked twice has proven nothing."""
     ends: frozenset[str]
     """The actions that end a copy's body, or the copy before its body begins."""
     worker: str

@@ -47,10 +47,41 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the ack comes when the work is done, so that work that takes long is what is delivered again."""
         return True
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """What must have happened: a guard that was never asked twice has proven nothing.
+
+        No model has a Skip without a second Start, so that a run that conforms and has a Skip has both. What was
+        injected is proven by itself, and not each fault makes a body begin twice.
+        """
+        return ("Skip",) if self.mode == "idempotent" and not self.faults else ()
+
     def ids(self) -> list[str]:
         """The tasks' ids: the same for the same seed, in every mode."""
         numbers = random.Random(self.seed)
         return [str(uuid.UUID(int=numbers.getrandbits(128), version=4)) for _ in range(self.tasks)]
+
+
+def struck_of(tasks: int) -> int:
+    """How many of so many tasks an experiment strikes: one of fifty, and a few at the most."""
+    return min(max(1, tasks // 50), 4)
+
+
+def striking(mode: Mode, experiment: str, *, tasks: int, workers: int, seed: int, timeout: float) -> Plan:
+    """A plan in which the fault is sure to strike: a struck task holds its consumer until another copy has come as far,
+    and there are consumers enough for all copies.
+    """
+    struck = struck_of(tasks)
+    return Plan(
+        mode=mode,
+        experiment=experiment,
+        tasks=tasks,
+        workers=workers,
+        concurrency=1 + struck // workers,
+        struck=struck,
+        seed=seed,
+        timeout=timeout,
+    )
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

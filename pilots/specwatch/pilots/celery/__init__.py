@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import plan as common
 from ..pilot import Pilot
-from .plan import CONFIGS, EXPERIMENTS, REQUIRED, binding, plan
+from .plan import CONFIGS, EXPERIMENTS, binding, plan
 
 QUEUE = "pilot"
 
@@ -43,7 +43,6 @@ PILOT = Pilot(
     spec="CeleryRedis.tla",
     experiments=EXPERIMENTS,
     configs=CONFIGS,
-    required=REQUIRED,
     ends=frozenset({"Done", "Fail", "Retry", "Revoke", "Expire"}),
     worker=f"{__name__}.worker",
     producer=f"{__name__}.publish",

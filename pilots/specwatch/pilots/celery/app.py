@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +11,10 @@ from celery.exceptions import Reject  # type: ignore[import-untyped]
 
 from specwatch.collector.probes.celery import executed, instrument, skipped
 
-from .. import wishes
+from .. import together, wishes
 from ..guards import GUARDS, Copy
 from . import QUEUE
 from .plan import Settings
-
-LOOK = 0.05
-"""Seconds between two looks for another copy."""
 
 
 def make(settings: Settings) -> Celery:
@@ -65,18 +60,6 @@ def make(settings: Settings) -> Celery:
 
 
 def meeting(settings: Settings, task: str, attempt: int) -> Callable[[], None]:
-    """What a copy calls to wait until another copy of its task has called it too, at most the plan's ``patience``.
-
-    It stands for work that takes longer than the visibility timeout. A fixed time would do that as well, and on a busy
-    machine would now and then be over before the sweep has come.
-    """
+    """What a copy calls to wait until another copy of its task and attempt has called it too."""
     folder = Path(settings.directory, "copies", f"{task}.{attempt}")
-
-    def meet() -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / uuid.uuid4().hex).touch()
-        deadline = time.monotonic() + settings.plan.patience
-        while len(list(folder.iterdir())) < 2 and time.monotonic() < deadline:
-            time.sleep(LOOK)
-
-    return meet
+    return lambda: together.meet(folder, settings.plan.patience)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import msgspec
 
 from .. import plan as common
-from ..plan import Mode
+from ..plan import Mode, struck_of
 
 EXPERIMENTS = {
     "visibility-timeout": "late ack, and a task that works longer than the visibility timeout of {timeout:g} s",
@@ -25,9 +26,6 @@ CONFIGS: dict[tuple[Mode, str], str] = {
     ("idempotent", "eta"): "CeleryRedis.early-idempotent.cfg",
 }
 """Which config of ``specs/celery`` describes a mode: the guard, and when the ack comes."""
-
-REQUIRED: dict[Mode, tuple[str, ...]] = {"faulty": (), "check-then-insert": (), "idempotent": ("Skip",)}
-"""The model has no Skip without a second Start, so that a run that conforms and has a Skip has both."""
 
 
 class Plan(common.Plan, frozen=True, kw_only=True):
@@ -58,7 +56,7 @@ def plan(
     mode: Mode, experiment: str = "visibility-timeout", *, tasks: int = 1, workers: int = 2, seed: int = 0
 ) -> Plan:
     """A plan in which the fault is sure to strike: one task of fifty, and enough pool children for all its copies."""
-    struck = min(max(1, tasks // 50), 4)
+    struck = struck_of(tasks)
     # A struck task holds its child until another copy has come as far: a child must be free for that copy. With late
     # acks a worker takes no more than it has children, so that one free child anywhere is enough; ETA tasks are taken
     # by whoever is first.
@@ -76,8 +74,6 @@ def plan(
 
 def binding(plan: common.Plan) -> str:
     """The binding by which a run is judged. All that the probes can tell is told, so that little is hidden."""
-    # What was injected is proven by itself, and not each fault makes a body begin twice.
-    required = ", ".join(f'"{name}"' for name in REQUIRED[plan.mode] if not plan.faults)
     # A worker that was killed leaves in doubt what it held: that must not be the whole run.
     scope = "key" if plan.faults else "run"
     return f"""\
@@ -89,7 +85,7 @@ format = "native"
 scope = "{scope}"
 order = "total"  # one machine, one clock: events.jsonl is in the order in which things happened
 start = "init"
-require = [{required}]
+require = {json.dumps(plan.required)}
 
 # VisTimeout: Redis tells no one. Check: what a guard answers is seen in what follows, Execute or Skip.
 # Resend: the next attempt is sent before the retry is told.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 from specwatch.collector.probes import configure
 
-from .app import LOOK, make
+from ..together import workers_are_ready
+from .app import make
 from .plan import Settings
-
-READY_WAIT = 60.0
-"""Seconds within which the workers must be ready."""
 
 
 def main() -> int:
@@ -21,13 +18,8 @@ def main() -> int:
     plan = settings.plan
     configure(role="producer")
     work = make(settings).tasks["pilot.work"]
-    ready = Path(settings.directory, "ready")
-    deadline = time.monotonic() + READY_WAIT
-    while not ready.is_dir() or len(list(ready.iterdir())) < plan.workers:
-        if time.monotonic() > deadline:
-            print(f"the workers were not ready within {READY_WAIT:g} s", file=sys.stderr)
-            return 1
-        time.sleep(LOOK)
+    if not workers_are_ready(settings):
+        return 1
     began = time.monotonic()
     for number, identity in enumerate(plan.ids()):
         # Spread over the time in which faults strike, if any do.

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 import platform
 import sys
-from pathlib import Path
 from typing import Any
 
 from celery.signals import worker_ready  # type: ignore[import-untyped]
 
+from ..together import say_ready
 from .app import make
 from .plan import Settings
 
@@ -20,12 +20,10 @@ from .plan import Settings
 def main() -> int:
     """Run until SIGTERM asks for a warm shutdown; returns the exit code."""
     settings = Settings.from_environment()
-    ready = Path(settings.directory, "ready")
 
     @worker_ready.connect(weak=False)  # type: ignore[untyped-decorator]
-    def say_ready(sender: Any, **_: Any) -> None:
-        ready.mkdir(parents=True, exist_ok=True)
-        (ready / sender.hostname).touch()
+    def tell(sender: Any, **_: Any) -> None:
+        say_ready(settings, sender.hostname)
 
     worker = make(settings).Worker(
         hostname=f"{sys.argv[1]}@{platform.node()}",

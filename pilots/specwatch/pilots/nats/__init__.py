@@ -7,37 +7,24 @@ nothing comes a third time.
 
 from __future__ import annotations
 
+import json
+
 from ..pilot import Pilot
-from ..plan import MODES, Mode, Plan, Settings
+from ..plan import MODES, Mode, Plan, Settings, striking
 
 EXPERIMENTS = {
     "ack-wait": "a task that works longer than the AckWait of {timeout:g} s",
     "late-ack": "an ack that comes after the AckWait of {timeout:g} s, and settles the redelivered copy as well",
 }
-REQUIRED: dict[Mode, tuple[str, ...]] = {"faulty": (), "check-then-insert": (), "idempotent": ("Skip",)}
-"""The model has no Skip without a second Start, so that a run that conforms and has a Skip has both."""
 
 
 def plan(mode: Mode, experiment: str = "ack-wait", *, tasks: int = 1, workers: int = 2, seed: int = 0) -> Plan:
-    """A plan in which the fault is sure to strike: one task of fifty, and loops enough for its copies."""
-    struck = min(max(1, tasks // 50), 4)
-    return Plan(
-        mode=mode,
-        experiment=experiment,
-        tasks=tasks,
-        workers=workers,
-        # A struck task holds its loop until another copy has come as far: a loop must be free for that copy.
-        concurrency=1 + struck // workers,
-        struck=struck,
-        seed=seed,
-        timeout=2.0,
-    )
+    """A plan in which the fault is sure to strike."""
+    return striking(mode, experiment, tasks=tasks, workers=workers, seed=seed, timeout=2.0)
 
 
 def binding(plan: Plan) -> str:
     """The binding by which a run is judged. All that the probes can tell is told, so that little is hidden."""
-    # What was injected is proven by itself, and not each fault makes a body begin twice.
-    required = ", ".join(f'"{name}"' for name in REQUIRED[plan.mode] if not plan.faults)
     # Times of a log whose clock was made wrong say nothing about the timer.
     clocks = "clock" in plan.faults or "random" in plan.faults
     timer = "" if clocks else 'after = "Delivery"\nmin = "ack_wait"\n'
@@ -51,7 +38,7 @@ scope = "key"
 order = "total"  # one machine, one clock: events.jsonl is in the order in which things happened
 skew = "250ms"   # from a delivery by the server to its receipt, and back
 start = "init"
-require = [{required}]
+require = {json.dumps(plan.required)}
 
 terminal = ["Done", "Fail", "Ack", "AckSent", "Reject", "RejectSent"]
 
@@ -94,7 +81,6 @@ PILOT = Pilot(
     spec="JetStream.tla",
     experiments=EXPERIMENTS,
     configs={(mode, experiment): f"JetStream.{mode}.cfg" for mode in MODES for experiment in EXPERIMENTS},
-    required=REQUIRED,
     ends=frozenset({"Done", "Fail"}),
     worker=f"{__name__}.worker",
     producer=f"{__name__}.publish",

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import time
-import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 from ..plan import Settings
-
-LOOK = 0.05
-"""Seconds between two looks for another copy."""
+from ..together import meet, until
 
 
 class Meeting:
@@ -23,14 +18,8 @@ class Meeting:
         self._acks = Path(settings.directory, "acks", task)
 
     def meet(self) -> None:
-        """Wait until another copy has come as far.
-
-        It stands for work that takes longer than AckWait. A fixed time would do that as well, and on a busy machine
-        would now and then be over too soon.
-        """
-        self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / uuid.uuid4().hex).touch()
-        self._wait(lambda: self._copies() > 1, self.plan.patience)
+        """Wait until another copy has come as far."""
+        meet(self._folder, self.plan.patience)
 
     def outlast(self) -> None:
         """Where this is the redelivered copy: go on until the first has acked, and then for longer than AckWait.
@@ -38,8 +27,8 @@ class Meeting:
         If the late ack had not settled this copy's message, it would be delivered a third time meanwhile.
         """
         if self.number > 1:
-            self._wait(self._acks.exists, self.plan.patience)
-            self._wait(lambda: self._copies() > 2, 1.5 * self.plan.timeout)
+            until(self._acks.exists, self.plan.patience)
+            until(lambda: self._copies() > 2, 1.5 * self.plan.timeout)
 
     def acked(self) -> None:
         """Say that the server has a copy's ack."""
@@ -48,8 +37,3 @@ class Meeting:
 
     def _copies(self) -> int:
         return len(list(self._folder.iterdir()))
-
-    def _wait(self, is_so: Callable[[], bool], seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while not is_so() and time.monotonic() < deadline:
-            time.sleep(LOOK)

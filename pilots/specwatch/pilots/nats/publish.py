@@ -6,32 +6,22 @@ import asyncio
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from specwatch.collector.probes import configure
 from specwatch.collector.probes.nats import instrument
 
 from ..plan import Settings
+from ..together import LOOK, READY_WAIT, workers_are_ready
 from .consumer import connect, make, stream
-from .meeting import LOOK
 
-READY_WAIT = 60.0
-"""Seconds within which the workers must be ready, and a server that was away must be there again."""
 ANSWER_WAIT = 5.0
 """Seconds for the server's answer."""
 
 
-async def publish(settings: Settings) -> int:
-    """Returns the exit code: 1 if the workers did not get ready."""
+async def publish(settings: Settings) -> None:
+    """Publish all tasks. Raises ``nats.errors.Error``."""
     plan = settings.plan
-    ready = Path(settings.directory, "ready")
-    deadline = time.monotonic() + READY_WAIT
-    while not ready.is_dir() or len(list(ready.iterdir())) < plan.workers:
-        if time.monotonic() > deadline:
-            print(f"the workers were not ready within {READY_WAIT:g} s", file=sys.stderr)
-            return 1
-        await asyncio.sleep(LOOK)
     client = await connect(settings)
     js = instrument(client.jetstream(), answers=False)
     await make(js, settings)
@@ -42,7 +32,6 @@ async def publish(settings: Settings) -> int:
         await asyncio.sleep(max(0.0, began + plan.span * number / plan.tasks - time.monotonic()))
         await send(js, stream(settings), identity, json.dumps(task).encode())
     await client.close()
-    return 0
 
 
 async def send(js: Any, subject: str, identity: str, payload: bytes) -> None:
@@ -61,9 +50,13 @@ async def send(js: Any, subject: str, identity: str, payload: bytes) -> None:
 
 
 def main() -> int:
-    """Returns the exit code."""
+    """Returns the exit code: 1 if the workers did not get ready."""
+    settings = Settings.from_environment()
     configure(role="producer")
-    return asyncio.run(publish(Settings.from_environment()))
+    if not workers_are_ready(settings):
+        return 1
+    asyncio.run(publish(settings))
+    return 0
 
 
 if __name__ == "__main__":

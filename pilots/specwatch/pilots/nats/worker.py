@@ -12,7 +12,6 @@ import platform
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from specwatch.collector.probes import configure
@@ -21,6 +20,7 @@ from specwatch.collector.probes.nats import executed, handling, instrument, skip
 from .. import wishes
 from ..guards import GUARDS, Copy
 from ..plan import Settings
+from ..together import say_ready
 from .consumer import CONSUMER, FETCH, connect, make, stream
 from .meeting import Meeting
 
@@ -46,10 +46,8 @@ class Worker:
         client = await connect(self.settings)
         js = instrument(client.jetstream(), worker=self.name, execute="told")
         await make(js, self.settings)
-        ready = Path(self.settings.directory, "ready")
-        ready.mkdir(parents=True, exist_ok=True)
         loops = [asyncio.create_task(self._loop(js)) for _ in range(self.settings.plan.concurrency)]
-        (ready / self.name).touch()
+        say_ready(self.settings, self.name)
         try:
             await asyncio.gather(*loops)
         finally:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import plan as common
 from ..pilot import Pilot
-from .plan import CONFIGS, EXPERIMENTS, REQUIRED, binding, plan
+from .plan import CONFIGS, EXPERIMENTS, binding, plan
 
 
 def waiting(settings: common.Settings) -> int:
@@ -28,7 +28,6 @@ PILOT = Pilot(
     spec="RabbitMQ.tla",
     experiments=EXPERIMENTS,
     configs=CONFIGS,
-    required=REQUIRED,
     ends=frozenset({"Done", "Fail"}),
     worker=f"{__name__}.worker",
     producer=f"{__name__}.publish",

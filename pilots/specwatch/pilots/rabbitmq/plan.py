@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from .. import plan as common
-from ..plan import MODES, Mode, Plan
+from ..plan import MODES, Mode, Plan, striking
 from ..runtime.rabbitmq import CONSUMER_TIMEOUT
 
 EXPERIMENTS = {
@@ -17,30 +19,14 @@ CONFIGS: dict[tuple[Mode, str], str] = {
 }
 """Which config of ``specs/rabbitmq`` describes a mode. To the model a closed channel is one, for whatever reason."""
 
-REQUIRED: dict[Mode, tuple[str, ...]] = {"faulty": (), "check-then-insert": (), "idempotent": ("Skip",)}
-"""The model has no Skip without a second Start, so that a run that conforms and has a Skip has both."""
-
 
 def plan(mode: Mode, experiment: str = "consumer-timeout", *, tasks: int = 1, workers: int = 2, seed: int = 0) -> Plan:
-    """A plan in which the fault is sure to strike: one message of fifty, and consumers enough for all its copies."""
-    struck = min(max(1, tasks // 50), 4)
-    return Plan(
-        mode=mode,
-        experiment=experiment,
-        tasks=tasks,
-        workers=workers,
-        # A struck message holds its consumer until another copy has come as far: one must be free for that copy.
-        concurrency=1 + struck // workers,
-        struck=struck,
-        seed=seed,
-        timeout=CONSUMER_TIMEOUT,
-    )
+    """A plan in which the fault is sure to strike."""
+    return striking(mode, experiment, tasks=tasks, workers=workers, seed=seed, timeout=CONSUMER_TIMEOUT)
 
 
 def binding(plan: common.Plan) -> str:
     """The binding by which a run is judged. All that the probes can tell is told, so that little is hidden."""
-    # What was injected is proven by itself, and not each fault makes a body begin twice.
-    required = ", ".join(f'"{name}"' for name in REQUIRED[plan.mode] if not plan.faults)
     return f"""\
 # How this run was judged; `specwatch check` and this folder's name judge it again.
 
@@ -50,7 +36,7 @@ format = "native"
 scope = "key"
 order = "total"  # one machine, one clock: events.jsonl is in the order in which things happened
 start = "init"
-require = [{required}]
+require = {json.dumps(plan.required)}
 
 # Requeue: the broker closes a channel, and its worker learns of it later. Return and WordLost: what was on its way just
 # then. Check: what a guard answers is seen in what follows, Execute or Skip.

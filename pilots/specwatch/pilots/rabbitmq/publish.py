@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pika  # type: ignore[import-untyped]
@@ -16,13 +15,11 @@ from specwatch.collector.probes.pika import instrument
 from ..plan import Settings
 from ..runtime.errors import ServerError
 from ..runtime.rabbitmq import connect
+from ..together import LOOK, READY_WAIT, workers_are_ready
 from . import queues
 
-READY_WAIT = 60.0
-"""Seconds within which the workers must be ready, and a broker that went away is there again."""
 ANSWER_WAIT = 20.0
 """Seconds for an answer of the broker, on a machine with much else to do."""
-LOOK = 0.05
 
 
 class Producer:
@@ -74,13 +71,8 @@ def main() -> int:
     settings = Settings.from_environment()
     plan = settings.plan
     configure(role="producer")
-    ready = Path(settings.directory, "ready")
-    deadline = time.monotonic() + READY_WAIT
-    while not ready.is_dir() or len(list(ready.iterdir())) < plan.workers:
-        if time.monotonic() > deadline:
-            print(f"the workers were not ready within {READY_WAIT:g} s", file=sys.stderr)
-            return 1
-        time.sleep(LOOK)
+    if not workers_are_ready(settings):
+        return 1
     producer = Producer(settings)
     for number, identity in enumerate(plan.ids()):
         producer.publish({"id": identity, "struck": number < plan.struck})

@@ -13,8 +13,6 @@ import signal
 import socket
 import sys
 import threading
-import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,16 +22,15 @@ import pika  # type: ignore[import-untyped]
 from specwatch.collector.probes import configure
 from specwatch.collector.probes.pika import executed, handling, instrument, skipped
 
-from .. import wishes
+from .. import together, wishes
 from ..guards import GUARDS, Copy
 from ..plan import Settings
 from ..runtime.errors import ServerError
 from ..runtime.rabbitmq import connect, reason
+from ..together import say_ready
 from . import queues
 from .publish import ANSWER_WAIT
 
-LOOK = 0.05
-"""Seconds between two looks for another copy."""
 LISTEN = 0.2
 """Seconds that a consumer listens before it looks whether it is to stop."""
 PAUSE = 0.1
@@ -100,21 +97,12 @@ class Consumer:
             channel.basic_ack(method.delivery_tag)
 
     def _meeting(self, channel: Any, method: Any, task: str) -> Callable[[], None]:
-        """What a struck body calls where it is to work long: until another copy of it has come as far.
-
-        It stands for work that takes longer than the broker waits, or than the connection lasts. A fixed time would do
-        that as well, and on a busy machine would now and then be over too soon.
-        """
-        folder = Path(self.settings.directory, "copies", task)
+        """What a struck body calls where it is to work long: until another copy of it has come as far."""
 
         def meet() -> None:
-            folder.mkdir(parents=True, exist_ok=True)
             if self.settings.plan.experiment == "connection-cut" and not method.redelivered:
                 cut(channel)
-            (folder / uuid.uuid4().hex).touch()
-            deadline = time.monotonic() + self.settings.plan.patience
-            while len(list(folder.iterdir())) < 2 and time.monotonic() < deadline:
-                time.sleep(LOOK)
+            together.meet(Path(self.settings.directory, "copies", task), self.settings.plan.patience)
 
         return meet
 
@@ -138,9 +126,7 @@ def main() -> int:
     for thread in threads:
         thread.start()
     ready.wait()
-    folder = Path(settings.directory, "ready")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).touch()
+    say_ready(settings, name)
     for thread in threads:
         # A signal is heard between two looks.
         while thread.is_alive():
