@@ -9,61 +9,28 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
+from tests.pilots.bench import PATIENCE, VERDICTS, Bench, judged
 
-from specwatch.cli import check
 from specwatch.pilots import runtime
 from specwatch.pilots.celery import PILOT
 from specwatch.pilots.celery.app import meeting
-from specwatch.pilots.celery.plan import CONFIGS, EXPERIMENTS, Plan, Settings, binding, plan
+from specwatch.pilots.celery.plan import CONFIGS, EXPERIMENTS, Settings, binding, plan
 from specwatch.pilots.errors import PilotError
-from specwatch.pilots.experiment import Experiment, Outcome
+from specwatch.pilots.experiment import Experiment
 from specwatch.pilots.plan import MODES, Mode
-from specwatch.pilots.runtime import Server
 from specwatch.pilots.runtime.servers import connect_postgres, connect_valkey
 
 SPECS = Path(__file__).parents[2] / "specs" / "celery"
-PATIENCE = 60.0
-"""Seconds for a worker to come as far as a test wants it, on a machine with much else to do."""
-
-VERDICTS = {"faulty": "violates", "check-then-insert": "violates", "idempotent": "conforms"}
-
-
-class Bench:
-    """Servers, and folders in which experiments leave their runs."""
-
-    def __init__(self, servers: dict[str, Server], folder: Path) -> None:
-        self.servers = servers
-        self.folder = folder
-        self.numbers = itertools.count()
-
-    def experiment(self, plan: Plan) -> Experiment:
-        """An experiment with keys and tables of its own, beside others in the same mode."""
-        number = next(self.numbers)
-        run = self.folder / f"run-{number}"
-        one = Experiment(PILOT, plan, self.servers, run, self.folder / f"scratch-{number}")
-        one.settings = msgspec.structs.replace(one.settings, prefix=f"{number}.", name=f"{plan.mode}_{number}")
-        return one
-
-    def run(self, plan: Plan) -> Outcome:
-        with self.experiment(plan) as one:
-            one.settle()
-            return one.finish(SPECS)
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("celery")
     with runtime.start("embedded", directory=Path(tempfile.gettempdir()), logs=folder / "logs") as servers:
-        yield Bench(servers, folder)
-
-
-def judged(directory: Path) -> Any:
-    """What ``specwatch check DIRECTORY`` says."""
-    return check.judged(str(directory), (), check.command.make_context("check", [str(directory)]).params)
+        yield Bench(PILOT, servers, folder)
 
 
 # --- the modes under the faults

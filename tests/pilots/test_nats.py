@@ -11,51 +11,26 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.pilots.bench import VERDICTS, Bench, judged
 
-from specwatch.cli import check
 from specwatch.pilots import pilot, run_directory, runtime
-from specwatch.pilots.experiment import Experiment, Outcome
 from specwatch.pilots.nats import EXPERIMENTS, PILOT, consumer
 from specwatch.pilots.nats.meeting import Meeting
 from specwatch.pilots.plan import MODES, Mode, Plan, Settings
-from specwatch.pilots.runtime import Server, ServerError
+from specwatch.pilots.runtime import ServerError
 
 SPECS = Path(__file__).parents[2] / "specs" / "nats"
-VERDICTS = {"faulty": "violates", "check-then-insert": "violates", "idempotent": "conforms"}
 
 
 def plan(mode: Mode, experiment: str = "ack-wait", **more: int) -> Plan:
     return PILOT.plan(mode, experiment, **more)
 
 
-class Bench:
-    """Servers, and folders in which experiments leave their runs."""
-
-    def __init__(self, servers: dict[str, Server], folder: Path) -> None:
-        self.servers = servers
-        self.folder = folder
-        self.numbers = itertools.count()
-
-    def run(self, plan: Plan) -> Outcome:
-        """An experiment with a stream and tables of its own, beside others in the same mode."""
-        number = next(self.numbers)
-        one = Experiment(PILOT, plan, self.servers, self.folder / f"run-{number}", self.folder / f"scratch-{number}")
-        one.settings = msgspec.structs.replace(one.settings, prefix=f"{number}.", name=f"{plan.mode}_{number}")
-        with one:
-            one.settle()
-            return one.finish(SPECS)
-
-
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder, needs = tmp_path_factory.mktemp("nats"), ("nats", "postgres")
     with runtime.start("embedded", directory=Path(tempfile.gettempdir()), needs=needs, logs=folder / "logs") as servers:
-        yield Bench(servers, folder)
-
-
-def judged(directory: Path) -> Any:
-    """What ``specwatch check DIRECTORY`` says."""
-    return check.judged(str(directory), (), check.command.make_context("check", [str(directory)]).params)
+        yield Bench(PILOT, servers, folder)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -9,14 +9,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
+from tests.pilots.bench import PATIENCE, VERDICTS, Bench, judged
 
-from specwatch.cli import check
 from specwatch.pilots import runtime
-from specwatch.pilots.experiment import Experiment, Outcome
+from specwatch.pilots.experiment import Experiment
 from specwatch.pilots.plan import MODES, Mode, Plan, Settings
 from specwatch.pilots.rabbitmq import PILOT, queues
 from specwatch.pilots.rabbitmq.plan import CONFIGS, EXPERIMENTS
@@ -25,34 +24,10 @@ from specwatch.pilots.runtime import Server, ServerError, rabbitmq
 pytestmark = pytest.mark.usefixtures("rabbitmq_here")
 
 SPECS = Path(__file__).parents[2] / "specs" / "rabbitmq"
-PATIENCE = 60.0
-"""Seconds for a worker to come as far as a test wants it, on a machine with much else to do."""
-VERDICTS = {"faulty": "violates", "check-then-insert": "violates", "idempotent": "conforms"}
 
 
 def plan(mode: Mode, experiment: str = "consumer-timeout", **more: int) -> Plan:
     return PILOT.plan(mode, experiment, **more)
-
-
-class Bench:
-    """Servers, and folders in which experiments leave their runs."""
-
-    def __init__(self, servers: dict[str, Server], folder: Path) -> None:
-        self.servers = servers
-        self.folder = folder
-        self.numbers = itertools.count()
-
-    def experiment(self, plan: Plan) -> Experiment:
-        """An experiment with a queue and tables of its own, beside others in the same mode."""
-        number = next(self.numbers)
-        one = Experiment(PILOT, plan, self.servers, self.folder / f"run-{number}", self.folder / f"scratch-{number}")
-        one.settings = msgspec.structs.replace(one.settings, prefix=f"{number}.", name=f"{plan.mode}_{number}")
-        return one
-
-    def run(self, plan: Plan) -> Outcome:
-        with self.experiment(plan) as one:
-            one.settle()
-            return one.finish(SPECS)
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +35,7 @@ def bench(rabbitmq_node: Server, tmp_path_factory: pytest.TempPathFactory) -> It
     folder = tmp_path_factory.mktemp("rabbitmq")
     directory = Path(tempfile.gettempdir())
     with runtime.start("embedded", directory=directory, needs=["postgres"], logs=folder / "logs") as servers:
-        yield Bench({"rabbitmq": rabbitmq_node, **servers}, folder)
-
-
-def judged(directory: Path) -> Any:
-    """What ``specwatch check DIRECTORY`` says."""
-    return check.judged(str(directory), (), check.command.make_context("check", [str(directory)]).params)
+        yield Bench(PILOT, {"rabbitmq": rabbitmq_node, **servers}, folder)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-
-from specwatch.cli.app import app
+from tests.specs.wrong_spec import judged, reason
 
 
 def told(*steps: str) -> str:
@@ -33,11 +31,6 @@ def told(*steps: str) -> str:
 TWICE = ("Publish", "Pickup A 0", "Start A 0", "Execute A 0", "Pickup A 1", "Start A 1", "Done A 0", "Ack A 0")
 
 
-def judged(target: str, log: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(CliRunner().invoke(app, ["check", target, str(log), "--json"]).stdout)
-    return document
-
-
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "events.jsonl"
@@ -47,11 +40,6 @@ def log(tmp_path: Path) -> Path:
 
 def test_it_fits_its_own(log: Path) -> None:
     assert judged("nats", log)["verdict"] == "conforms"
-
-
-def reason(document: dict[str, Any]) -> list[str]:
-    [finding] = document["findings"]
-    return [one["text"] for one in finding["explanation"]["conjuncts"] if one["value"].startswith("FALSE")]
 
 
 def test_of_celery_it_would_be_a_retry_that_no_one_sent(log: Path) -> None:

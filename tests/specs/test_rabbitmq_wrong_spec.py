@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from tests.specs.wrong_spec import judged, reason
 
-from specwatch.cli.app import app
 from specwatch.cli.shipped import binding_path
 
 STEPS = (
@@ -89,11 +88,6 @@ Check = {}
 """
 
 
-def judged(target: str, log: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(CliRunner().invoke(app, ["check", target, str(log), "--json"]).stdout)
-    return document
-
-
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "events.jsonl"
@@ -111,11 +105,6 @@ def as_another(target: str, module: str, hidden: str, constants: str, folder: Pa
     path = folder / f"as-{target}.toml"
     path.write_text(text, encoding="utf-8")
     return str(path)
-
-
-def reason(document: dict[str, Any]) -> list[str]:
-    [finding] = document["findings"]
-    return [one["text"] for one in finding["explanation"]["conjuncts"] if one["value"].startswith("FALSE")]
 
 
 def test_it_fits_its_own(log: Path) -> None:
