@@ -158,10 +158,10 @@ class Answers:
 
     def as_first(self, behaviour: Behaviour) -> Answer | None:
         """The answer of the replay as if the behaviour were the first key's, by steps that are remembered: keys are
-        alike. None where it is no ``conforms``, for then what is told is about the key itself.
+        alike. None where it is the first key's own, or no ``conforms``: then what is told is about the key itself.
         """
         tables, name = self.tables, self.name(behaviour)
-        if tables is None or not tables.suits_key(behaviour.events, name):
+        if tables is None or not tables.suits_key(behaviour.events, name) or name == tables.name:
             return None
         if any(loss.event is not None and tables.key_of(loss.event) != name for loss in behaviour.losses):
             return None  # what may be missing is about another key, and must not become this one's
