@@ -12,10 +12,11 @@ def of_session(session: int) -> dict[int, str]:
     A guarded program's pid is its session's id too.
     """
     found = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    # Not "[0-9]*/stat": that looks each file up, and raises where a process ends meanwhile.
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             # The name, in parentheses, may hold anything.
-            state, _, _, own, *_ = stat.read_bytes().rpartition(b")")[2].split()
+            state, _, _, own, *_ = (process / "stat").read_bytes().rpartition(b")")[2].split()
             if int(own) == session and state not in b"ZX":
-                found[int(stat.parent.name)] = state.decode()
+                found[int(process.name)] = state.decode()
     return found

@@ -29,13 +29,13 @@ def until(is_so: Callable[[], bool], seconds: float = PATIENCE) -> bool:
 def processes() -> dict[int, tuple[int, int]]:
     """The living processes: pid → parent and session."""
     found = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            state, parent, _, session = stat.read_bytes().rpartition(b")")[2].split()[:4]
+            state, parent, _, session = (process / "stat").read_bytes().rpartition(b")")[2].split()[:4]
         except (OSError, ValueError):
             continue
         if state not in b"ZX":
-            found[int(stat.parent.name)] = (int(parent), int(session))
+            found[int(process.name)] = (int(parent), int(session))
     return found
 
 

@@ -198,12 +198,13 @@ def start(plan: dict[str, Any], prctl: Callable[[int, int], object] | None) -> T
 def children(pid: int) -> list[int]:
     """The children of a process, as /proc has them; empty where there is no /proc."""
     found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    # Not "[0-9]*/stat": that looks each file up, and raises where a process ends meanwhile.
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             # The name, in parentheses, may hold anything.
-            fields = stat.read_bytes().rpartition(b")")[2].split()
+            fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
             if int(fields[1]) == pid:
-                found.append(int(stat.parent.name))
+                found.append(int(process.name))
     return found
 
 
