@@ -6,6 +6,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": (".check", "Replay recorded logs against a spec: did it behave?"),
     "explain-plan": (".explain_plan", "Say whether a spec falls apart by a key, and if not, why."),
     "explore": (".explore", "Model-check a spec: every state that it can reach."),
+    "matrix": (".matrix", "Every broker, experiment and mode: prediction, observation, verdict."),
     "parse": (".parse", "Check the syntax and names of TLA+ modules."),
     "run": (".run", "A chaos run: real servers, a real fault, and what the spec says of it."),
     "servers": (".servers", "Show which servers are here, and how to get the rest."),

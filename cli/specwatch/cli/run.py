@@ -6,10 +6,10 @@ import contextlib
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from specwatch.pilots.experiment import Outcome
     from specwatch.pilots.runtime import Server
     from specwatch.pilots.schedule import Schedule
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 _VERDICTS = ("conforms", "violates", "diverges", "inconclusive", "vacuous")
 _EXPLORE_TIMEOUT = 45.0
@@ -51,7 +53,7 @@ class Row:
     @property
     def predicted(self) -> str:
         """The verdict that the prediction amounts to; the outcome itself where it amounts to none."""
-        return {"pass": "conforms", "violates": "violates"}.get(self.prediction.outcome, self.prediction.outcome)
+        return run_report.VERDICT_OF.get(self.prediction.outcome, self.prediction.outcome)
 
     @property
     def word(self) -> str:
@@ -143,32 +145,52 @@ def exit_code(rows: list[Row], *, mode: str | None, expect: str | None) -> int:
     return 0 if row.word == expect else row.exit_code or 1
 
 
+def plan_options(function: _F) -> _F:
+    """``--faults``, ``--runtime``, ``--tasks``, ``--workers`` and ``--seed``: of the commands that run a pilot."""
+    for option in (
+        click.option(
+            "--seed", type=int, default=0, show_default=True, metavar="N", help="Ids and faults are made from it."
+        ),
+        click.option(
+            "--workers",
+            type=click.IntRange(min=1, max=64),
+            default=2,
+            show_default=True,
+            metavar="N",
+            help="How many workers.",
+        ),
+        click.option(
+            "--tasks", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How many tasks."
+        ),
+        click.option(
+            "--runtime",
+            type=click.Choice(["embedded", "external"]),
+            default="embedded",
+            show_default=True,
+            help="Servers that are started for the run, or servers that are there.",
+        ),
+        click.option(
+            "--faults",
+            metavar="KINDS",
+            help="What is injected instead: random, or stall,kill,… (see docs/faults.md).",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
 @click.command("run", cls=Subcommand)
 @click.argument("pilot", type=click.Choice(pilots.NAMES))
 @click.option("--mode", type=click.Choice(MODES), help="One mode; without it all of them.")
 @click.option("--experiment", metavar="NAME", help="What goes wrong (default: the pilot's first).")
-@click.option(
-    "--faults", metavar="KINDS", help="What is injected instead: random, or stall,kill,… (see docs/faults.md)."
-)
-@click.option(
-    "--runtime",
-    type=click.Choice(["embedded", "external"]),
-    default="embedded",
-    show_default=True,
-    help="Servers that are started for the run, or servers that are there.",
-)
+@plan_options
 @click.option(
     "--broker-url", metavar="URL", help="external: the broker (default: $SPECWATCH_VALKEY_URL, …_NATS_URL, …)."
 )
 @click.option("--valkey-url", metavar="URL", help="external: the same for a Valkey or Redis.")
 @click.option("--postgres-url", metavar="URL", help="external: postgresql://… (default: $SPECWATCH_POSTGRES_URL).")
-@click.option("--tasks", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How many tasks.")
-@click.option(
-    "--workers", type=click.IntRange(min=1, max=64), default=2, show_default=True, metavar="N", help="How many workers."
-)
 @click.option("--keep", metavar="DIR", help="Keep the run directory here; of several modes, one folder each in it.")
 @click.option("--expect", type=click.Choice(_VERDICTS), help="With --mode: exit 0 if this is the verdict.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Ids and faults are made from it.")
 @verdict_options
 @bound_options
 @output_options

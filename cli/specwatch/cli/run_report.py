@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from .run import Row
 
 SCHEMA = "specwatch.run/1"
+
+VERDICT_OF = {"pass": "conforms", "violates": "violates"}
+"""The verdict that the outcome of a model amounts to, where it amounts to one."""
 
 _GUARDS = {
     "faulty": "no guard",
@@ -170,24 +173,37 @@ def _verdict(row: Row) -> str:
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
-    cells: list[tuple[str, ...]] = [
-        ("mode", "predicted", "states", "depth", "executions", "rows", "tasks", "verdict", "agree")
-    ]
-    for row in rows:
-        seen = document_row(row)
-        numbers = (seen["predicted"]["distinct"], seen["predicted"]["depth"], *seen["observed"].values())
-        middle = tuple(f"{number:,}" for number in numbers)
-        cells.append((row.plan.mode, row.predicted, *middle, row.word, "yes" if seen["agree"] else "NO"))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    # Numbers stand right, words left.
-    lines = []
-    for line in cells:
-        placed = (
-            cell.rjust(width) if 2 <= place <= 6 else cell.ljust(width)
+    return columns([COLUMNS, *(cells(document_row(row)) for row in rows)], left=(0, 1, 7, 8))
+
+
+COLUMNS = ("mode", "predicted", "states", "depth", "executions", "rows", "tasks", "verdict", "agree")
+"""The table's head; ``cells`` are a row below it."""
+
+
+def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """A row of ``document_row`` as the table shows it."""
+    predicted, observed = row["predicted"], row["observed"]
+    numbers = (predicted["distinct"], predicted["depth"], observed["executions"], observed["rows"], observed["keys"])
+    word = VERDICT_OF.get(predicted["outcome"], predicted["outcome"])
+    return (
+        row["mode"],
+        word,
+        *(f"{number:,}" for number in numbers),
+        row["verdict"],
+        "yes" if row["agree"] else "NO",
+    )
+
+
+def columns(lines: Sequence[Sequence[str]], *, left: Collection[int]) -> list[str]:
+    """Lines of cells one below the other. The columns in ``left`` hold words, the others numbers."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place in left else cell.rjust(width)
             for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        lines.append("  ".join(placed).rstrip())
-    return lines
+        ).rstrip()
+        for line in lines
+    ]
 
 
 def _count(number: int, what: str) -> str:
