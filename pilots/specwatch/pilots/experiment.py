@@ -222,7 +222,9 @@ class Experiment:
         for event in events:
             change = 1 if event["action"] == "Pickup" else -1 if event["action"] in self.pilot.ends else 0
             if change and event["params"]["w"] in workers:
-                copies[event["params"]["t"], event["params"]["w"]] += change
+                # A copy may end twice: done, and then rejected; or put back, while its body goes on.
+                copy = event["params"]["t"], event["params"]["w"]
+                copies[copy] = max(0, copies[copy] + change)
         return [key for (key, _), count in copies.items() for _ in range(count)]
 
     def _check(self, dead: set[str]) -> None:

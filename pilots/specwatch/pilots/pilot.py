@@ -50,7 +50,7 @@ class Pilot:
     binding: Callable[[Plan], str]
     """The ``binding.toml`` of a run directory."""
     waiting: Callable[[Settings], int]
-    """How many messages the broker has not seen settled, asked of the broker. Raises ``PilotError``."""
+    """How many messages the broker has not seen settled, asked of the broker. Raises ``ServerError``."""
     redeliver: Callable[[Settings, str], bool] | None = None
     """Delivers the message of a key again before its timeout, where anyone can; whether it was held."""
 

@@ -24,6 +24,9 @@ LONGEST = 30.0
 """The most seconds over which messages are published."""
 APART = 4.0
 """Seconds from one fault to the next, at the least: about as long as most of them last."""
+TRAFFIC_AFTER = 6.0
+"""Seconds, at the most a quarter of all, in which messages are still published when the last fault begins: one that has
+to wait for another to be over must not come when all is done."""
 SLACK = 1.5
 """Seconds that a fault lasts beyond the timeout, for those that look only now and then whether it is over."""
 SHIFTS = (-5.0, -2.0, 2.0, 5.0)
@@ -93,7 +96,8 @@ def random_schedule(seed: int, *, tasks: int, workers: int, timeout: float, kind
     chance = random.Random(seed)
     drawable = [kind for kind in KINDS if kind in set(kinds)]
     span = _span(tasks)
-    count = max(1, int(span / APART))
+    within = span - min(TRAFFIC_AFTER, span / 4)
+    count = max(1, int(within / APART))
     alive = [f"worker-{number}" for number in range(1, workers + 1)]
     faults: list[Fault] = []
     bag: list[str] = []
@@ -101,9 +105,10 @@ def random_schedule(seed: int, *, tasks: int, workers: int, timeout: float, kind
         if not bag:
             bag = chance.sample(drawable, len(drawable))
         kind = bag.pop()
-        start = (place + chance.random() / 2) * span / count
-        # Of few messages a worker may get none.
-        target = chance.choice(alive) if tasks >= 10 * workers else ANYONE
+        start = (place + chance.random() / 2) * within / count
+        # Of few messages a worker may get none. And one that was struck last may still be: another need not wait.
+        others = [name for name in alive if not faults or name != faults[-1].target] or alive
+        target = chance.choice(others) if tasks >= 10 * workers else ANYONE
         if kind == "kill" and target != ANYONE:
             alive.remove(target)
             workers += 1

@@ -13,17 +13,17 @@ QUEUE = "pilot"
 
 
 def waiting(settings: common.Settings) -> int:
-    """Tasks in the queue, and those that workers have and have not acked. Raises ``PilotError``."""
+    """Tasks in the queue, and those that workers have and have not acked. Raises ``ServerError``."""
     import redis
 
-    from ..errors import PilotError
+    from ..runtime import ServerError
     from ..runtime.servers import connect_valkey
 
     broker = connect_valkey(settings.broker)
     try:
         return int(broker.llen(f"{settings.prefix}{QUEUE}") + broker.hlen(f"{settings.prefix}unacked"))
     except redis.RedisError as error:
-        raise PilotError(f"the broker does not answer any more: {error}") from None
+        raise ServerError(f"the broker does not answer any more: {error}") from None
     finally:
         broker.close()
 
@@ -43,7 +43,7 @@ PILOT = Pilot(
     spec="CeleryRedis.tla",
     experiments=EXPERIMENTS,
     configs=CONFIGS,
-    ends=frozenset({"Done", "Fail", "Retry", "Revoke", "Expire"}),
+    ends=frozenset({"Done", "Fail", "Retry", "Revoke", "Expire", "Nack", "Reject", "RestoreOnShutdown"}),
     worker=f"{__name__}.worker",
     producer=f"{__name__}.publish",
     plan=plan,
