@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from specwatch.cli.run import Row, exit_code
 from specwatch.pilots.celery import PILOT
 from specwatch.pilots.celery.plan import plan
 from specwatch.pilots.experiment import Outcome
+from specwatch.pilots.faults import Fault, Record
 from specwatch.pilots.plan import MODES, Mode
 
 Run = Callable[..., Result]
@@ -41,6 +43,7 @@ def row(
     predicted: str = "violates",
     executions: int = 2,
     rows: int = 2,
+    undecided: list[str] | None = None,
     **outcome: Any,
 ) -> Row:
     """A run of one task, by default one in which a second effect was predicted, seen and judged."""
@@ -51,6 +54,7 @@ def row(
     verdict = Verdict(verdict=word, exit_code=EXIT_CODES[word], behaviours=Behaviours(total=1))
     verdict.invariants = ["TypeOK", "NoDoubleExecution"]
     setattr(verdict.behaviours, word, 1)
+    verdict.undecided_by_reason = dict.fromkeys(undecided or [], 1)
     if word != "conforms":
         finding = Finding(verdict=word, at=7, event=event, action="Execute", context=[(7, event)])
         finding.invariant = "NoDoubleExecution" if word == "violates" else None
@@ -88,6 +92,52 @@ def conforming(**more: Any) -> Row:
 )
 def test_prediction_database_and_verdict_agree_or_it_says_why_not(made: Row, difference: str | None) -> None:
     assert made.differences == ([] if difference is None else [difference])
+
+
+def injected(*, kind: str = "stall", why_not: str = "", **more: Any) -> Row:
+    """The same under a fault, which is proven or says why not."""
+    record = Record(fault=Fault(kind=kind, target="worker-1", start=1.0), target="worker-1", effect="it was seen")
+    record.traffic = 3
+    if why_not:
+        record.effect, record.why_not = "", why_not
+    made = row(**more)
+    made.outcome.faults, made.outcome.doubt = [record], ("inconclusive", record.sentence) if why_not else None
+    made.verdict.findings = [msgspec.structs.replace(finding, key=KEY) for finding in made.verdict.findings]
+    return dataclasses.replace(made, plan=msgspec.structs.replace(made.plan, faults=kind))
+
+
+@pytest.mark.parametrize(
+    ("made", "difference"),
+    [
+        (injected(), None),
+        (injected(word="conforms", executions=1, rows=1, restarted=0), None),  # what can break need not
+        (injected(kind="kill", word="inconclusive", undecided=["open-tail"], executions=1, rows=1), None),
+        (
+            injected(kind="kill", word="inconclusive", undecided=["open-tail", "gap"], executions=1, rows=1),
+            "the verdict is inconclusive (gap: w lacks seq 3)",
+        ),
+        (injected(word="diverges", executions=1, rows=1), "the verdict is diverges"),
+        (
+            injected(why_not="it was not stopped"),
+            "a fault is not proven: stall of worker-1 at 1.0 s: not proven: it was not stopped",
+        ),
+        (injected(predicted="bound"), "the prediction is bound"),
+    ],
+)
+def test_of_faults_the_rows_are_the_judge(made: Row, difference: str | None) -> None:
+    assert made.differences == ([] if difference is None else [difference])
+
+
+def test_of_faults_each_task_must_violate_exactly_where_it_has_a_second_row() -> None:
+    """Also where the run as a whole has the right verdict, because of another task."""
+    assert injected(executions=1, rows=1).differences == [
+        "the database holds more than one effect of 0 tasks, and the verdict is violates",
+        f"the database holds 1 rows for {KEY}, and its verdict is violates",
+    ]
+    made = injected()
+    made.outcome.keys.append("other")
+    made.outcome.rows["other"] = made.outcome.executions["other"] = 2
+    assert made.differences == ["the database holds 2 rows for other, and its verdict is conforms"]
 
 
 @pytest.mark.parametrize(
@@ -243,3 +293,22 @@ def test_an_expected_violation_of_one_mode_exits_with_zero(run_process: Process)
     assert re.fullmatch(r"violates NoDoubleExecution at event \d+, as predicted", lines[-1])
     assert "(hidden)" in done.stdout
     assert "Execute" in done.stdout
+
+
+def test_a_random_chaos_run_is_judged_task_by_task(run_process: Process, tmp_path: Path) -> None:
+    """Faults of every kind that the broker can suffer, each proven, in all modes; the rows are the judge."""
+    keep = tmp_path / "kept"
+    done = run_process(
+        *("run", "nats", "--faults", "random", "--seed", "3", "--tasks", "80", "--workers", "3"),
+        *("--keep", str(keep), "--json"),
+    )
+    rows = json.loads(done.stdout)["rows"]
+    assert [(one["mode"], one["differences"]) for one in rows] == [(mode, []) for mode in MODES]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [one["verdict"] for one in rows][2] == "conforms"
+    for one in rows:
+        assert (one["fault"], one["agree"], one["observed"]["keys"]) == ("random", True, 80)
+        assert [fault["proven"] for fault in one["faults"]] == [True, True]
+        lines = (keep / one["mode"] / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        told = [event for event in map(json.loads, lines) if event.get("lane") == "fault"]
+        assert {event["params"]["kind"] for event in told} == {fault["kind"] for fault in one["faults"]}

@@ -114,9 +114,21 @@ class Row:
             found.append(f"the database holds more than one effect of {twice} tasks, and the verdict is {word}")
         elif word not in ("conforms", "violates") and not self._left_open:
             found.append(f"the verdict is {word}{self._because}")
+        found += self._by_task()
         if self.predicted not in ("conforms", "violates"):
             found.append(f"the prediction is {self.predicted}")
         return found
+
+    def _by_task(self) -> list[str]:
+        """Of each task: it must violate exactly where the database holds more than one effect of it."""
+        verdict = self.verdict
+        words = {finding.key: finding.verdict for finding in verdict.findings}
+        all_told = len(words) == verdict.behaviours.total - verdict.behaviours.conforms
+        return [
+            f"the database holds {rows} rows for {key}, and its verdict is {words.get(key, 'conforms')}"
+            for key, rows in self.outcome.rows.items()
+            if (words.get(key) == "violates" and rows < 2) or (rows > 1 and key not in words and all_told)
+        ]
 
     @property
     def _left_open(self) -> bool:
