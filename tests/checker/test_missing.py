@@ -70,6 +70,43 @@ def test_what_an_emitter_lost_may_be_about_another_worker_unless_each_tells_of_i
     assert judged(tmp_path, WITH_A_GAP, more='by_emitter = ["w"]')["verdict"] == "conforms"
 
 
+def test_what_is_never_lost_is_not_what_is_missing(tmp_path: Path) -> None:
+    """A second Take in the gap would break the invariant; a Store in it breaks nothing."""
+    found = judged(tmp_path, WITH_A_GAP, more='never_lost = ["Take"]')
+    assert found["verdict"] == "conforms"
+    assert "what is missing was none of these: Take" in found["assumptions"]
+    assert judged(tmp_path, WITH_A_GAP, more='never_lost = ["Store"]')["undecided_by_reason"] == {"gap": 1}
+
+
+def test_what_is_never_lost_must_be_an_action_that_is_logged(tmp_path: Path) -> None:
+    found = judged(tmp_path, WITH_A_GAP, more='never_lost = ["Stored"]')
+    assert found["errors"][0]["message"] == "never_lost: the spec has no action Stored"
+    found = judged(tmp_path, WITH_A_GAP, more='never_lost = ["Store"]', options=("--hidden", "Store"))
+    assert found["errors"][0]["message"] == "never_lost: Store is hidden, and so has no record"
+
+
+KILLED = [
+    {"action": "EmitterStart", "lane": "emitter", "emitter": "p", "seq": 1},
+    e("Take", "a", "p", 2, w="w1"),
+    e("Take", "a", "q", 1, w="w1"),
+    e("Store", "a", "q", 2),
+    e("End", "a", "q", 3),
+]
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        ("", "inconclusive"),
+        ("unwritten = 1", "inconclusive"),
+        ('unwritten = 1\nnever_lost = ["Take"]', "conforms"),
+        ('by_emitter = ["w"]\nunwritten = 1', "conforms"),
+    ],
+)
+def test_an_open_tail_holds_no_more_than_may_be_unwritten_and_lost(tmp_path: Path, more: str, word: str) -> None:
+    assert judged(tmp_path, KILLED, more=more)["verdict"] == word
+
+
 def test_an_emitter_that_tells_of_several_workers_may_have_lost_a_record_of_any(tmp_path: Path) -> None:
     events = [*WITH_A_GAP, e("Take", "b", "p", 5, w="w2")]
     found = judged(tmp_path, events, more='by_emitter = ["w"]')

@@ -21,7 +21,7 @@ Process = Callable[..., Any]
 
 def row(mode: str = "faulty", **more: Any) -> dict[str, Any]:
     """A row in which a second effect was predicted, seen and judged."""
-    made = {
+    made: dict[str, Any] = {
         "broker": "celery",
         "server": "valkey 9.1.2",
         "mode": mode,

@@ -58,6 +58,9 @@ def test_everything_that_stands_beside_the_rules() -> None:
         terminal = ["Ack"]
         at_end = ["NothingLost"]
         lossy = ["Publish"]
+        never_lost = ["Undo"]
+        unwritten = 2
+        by_emitter = ["w"]
         intern = { t = 0 }
         [key]
         param = ["t", "u"]
@@ -100,6 +103,9 @@ def test_everything_that_stands_beside_the_rules() -> None:
         at_end=["NothingLost"],
         causes=[Cause(first="Pickup", then=["Start"], on=["t", "w"])],
         lossy=["Publish"],
+        never_lost=["Undo"],
+        unwritten=2,
+        by_emitter=["w"],
         intern={"t": 0},
         key=Key(param=["t", "u"], source="id"),
         constants={"Tasks": Constant(keys=True)},
@@ -408,6 +414,9 @@ LIST_OF_ACTIONS = "actions must be a list of actions, or a table of alternatives
         ("hidden.A = 1", 1, 8, "A must be a table", "[hidden.A], or hidden = ['A']"),
         ("hidden = 'A'", 1, 1, "hidden must be a list of actions, or a table of them", None),
         ("hidden = ['A']\nterminal = ['A']", 2, 1, "A is hidden, and a hidden action cannot be terminal", None),
+        ("hidden = ['A']\nnever_lost = ['A']", 2, 1, "A is hidden, and so may lack its record", None),
+        ("lossy = ['A']\nnever_lost = ['A']", 2, 1, "A is lossy, and so may lack its record", None),
+        ("unwritten = 0", 1, 1, "unwritten: Expected `int` >= 1", None),
         ("intern.t = 'x'", 1, 8, "t must be the first integer that stands for an id, 0 or more", None),
         ("[[rule]]\nmatch = {}", 1, 3, ONE_OF, None),
         ("[[rule]]\naction='A'\nignore='x'", 1, 3, ONE_OF, None),

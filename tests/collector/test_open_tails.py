@@ -10,12 +10,12 @@ import pytest
 
 from specwatch.checker.behaviour import Loss
 from specwatch.collector.assemble import collect
-from specwatch.collector.binding import parse_binding
+from specwatch.collector.binding import Binding, parse_binding
 
 BINDING = parse_binding('terminal = ["Ack"]\n', "binding.toml")
 
 
-def losses(tmp_path: Path, *lines: dict[str, Any]) -> list[Loss]:
+def losses(tmp_path: Path, *lines: dict[str, Any], binding: Binding = BINDING) -> list[Loss]:
     log = tmp_path / "events.jsonl"
     numbers: dict[str, int] = {}
     with log.open("w", encoding="utf-8") as file:
@@ -23,7 +23,7 @@ def losses(tmp_path: Path, *lines: dict[str, Any]) -> list[Loss]:
             emitter = line.get("emitter", "w")
             numbers[emitter] = numbers.get(emitter, 0) + 1
             file.write(json.dumps({"emitter": emitter, "seq": numbers[emitter], **line}) + "\n")
-    [behaviour] = collect([str(log)], BINDING).behaviours
+    [behaviour] = collect([str(log)], binding).behaviours
     return behaviour.losses
 
 
@@ -58,6 +58,26 @@ def test_there_is_no_open_tail_where(tmp_path: Path, lines: list[dict[str, Any]]
 def test_an_event_without_a_key_may_be_about_any(tmp_path: Path) -> None:
     [loss] = losses(tmp_path, START, event("Pickup", None))
     assert loss.keys is None
+
+
+def test_an_event_without_a_key_may_be_about_any_where_others_of_its_action_have_one(tmp_path: Path) -> None:
+    [loss] = losses(tmp_path, START, event("Pickup", None), event("Pickup", "b", "x"))
+    assert loss.keys is None
+
+
+def test_an_event_of_an_action_that_has_no_key_holds_none(tmp_path: Path) -> None:
+    """A connection that was lost is of no key: what its emitter held are the keys of its other events."""
+    lost = {"action": "Disconnect", "params": {"w": "w"}, "key": None, "emitter": "w"}
+    [loss] = losses(tmp_path, START, event("Pickup"), lost)
+    assert (loss.keys, loss.after) == (["a"], 1)
+    assert losses(tmp_path, START, lost, event("Pickup", "a", "x")) == []
+
+
+def test_a_binding_may_say_how_much_is_unwritten_at_the_most(tmp_path: Path) -> None:
+    [loss] = losses(tmp_path, START, event("Pickup"))
+    assert loss.count is None
+    [loss] = losses(tmp_path, START, event("Pickup"), binding=parse_binding("unwritten = 2", "binding.toml"))
+    assert loss.count == 2
 
 
 # Where it is open

@@ -90,6 +90,9 @@ class Judge:
         for one in options.timed:
             self.actions(one.action, "hidden")
             self.actions(one.after, f"hidden.{one.action}.after")
+        never_lost = frozenset(action for name in options.never_lost for action in self.actions(name, "never_lost"))
+        for action in sorted(never_lost & hidden, key=lambda action: action.label):
+            raise TlaConfigError(f"never_lost: {action.label} is hidden, and so has no record")
         return Rules(
             hidden,
             options.hidden_max,
@@ -99,6 +102,7 @@ class Judge:
             skew=options.skew,
             key=options.key,
             terminal=frozenset(options.terminal),
+            never_lost=never_lost,
             # An invariant of ends looks at all that hidden steps may have made of the last state.
             everywhere=options.complete and bool(options.at_end),
         )
@@ -377,6 +381,9 @@ class Judge:
             names = ", ".join(sorted({action.label for action in self.rules.hidden}))
             limit = "" if options.hidden_max is None else f", at most {options.hidden_max} between two events"
             found.append(f"may have happened without a record: {names}{limit}")
+        if self.rules.never_lost:
+            names = ", ".join(sorted(action.label for action in self.rules.never_lost))
+            found.append(f"what is missing was none of these: {names}")
         for one in self.rules.timed:
             bounds = [("at least", one.min), ("at most", one.max)]
             told = " and ".join(f"{what} {bound / 1e9:g} s" for what, bound in bounds if bound is not None)

@@ -15,6 +15,8 @@ class Options(msgspec.Struct, kw_only=True):
     hidden: tuple[str, ...] = ()
     hidden_max: int | None = None
     lossy: tuple[str, ...] = ()
+    never_lost: tuple[str, ...] = ()
+    """Actions that what is missing was not."""
     when: tuple[tuple[str, str], ...] = ()
     """Hidden actions, each with an expression over its parameters and the next event (``$name``)."""
     timed: tuple[Timed, ...] = ()

@@ -110,6 +110,8 @@ class Rules:
     """The parameter that is the key."""
     terminal: frozenset[str] = frozenset()
     """Actions after which a key has no more events."""
+    never_lost: frozenset[Action] = frozenset()
+    """Actions that no missing record is taken for."""
     everywhere: bool = False
     """Whether hidden steps are tried before every event, also where nothing that they change matters."""
 

@@ -87,7 +87,8 @@ class Replay:
         self.order = order if order is not None else ordered(behaviour)
         self.lanes = self.order.lanes
         self.windows = self.order.windows
-        self.logged = frozenset(spec.actions) - rules.hidden
+        self.possible = frozenset(spec.actions) - rules.never_lost if rules.never_lost else None
+        self.logged = frozenset(spec.actions) - rules.never_lost - rules.hidden
         self.held = [self._held(window) for window in self.windows]
         self.timing = Timing(spec, rules.timed) if rules.timed else None
         self.when = {
@@ -376,7 +377,7 @@ class Replay:
         if event is not None:
             return taken(self.spec, read_event(self.spec, event, 0), state)
         # An emitter that was cut off would have gone on with what it tells of.
-        may_be = self.logged if window.loss.reason == "open-tail" else None
+        may_be = self.logged if window.loss.reason == "open-tail" else self.possible
         steps = self.spec.successors(state, may_be)
         told = window.loss.params
         if not told:

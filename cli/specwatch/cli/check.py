@@ -193,6 +193,7 @@ def _bind(options: Options, binding: Binding, given: Mapping[str, Any]) -> None:
     if given["require"] is None:
         options.require = tuple(binding.require)
     options.lossy = tuple(binding.lossy)
+    options.never_lost = tuple(binding.never_lost)
     options.terminal = tuple(binding.terminal)
     options.complete = binding.complete
     options.at_end = tuple(binding.at_end)

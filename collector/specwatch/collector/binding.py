@@ -21,7 +21,7 @@ import pathlib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 
@@ -112,6 +112,8 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     at_end: list[str] = []
     cause: list[Cause] = []
     lossy: list[str] = []
+    never_lost: list[str] = []
+    unwritten: Annotated[int, msgspec.Meta(ge=1)] | None = None
     by_emitter: list[str] = []
     hidden: Any = None
     key: Key | None = None
@@ -275,6 +277,10 @@ class _Reader:
         for name in file.terminal:
             if name in hidden:
                 self.fail(("terminal",), f"{name} is hidden, and a hidden action cannot be terminal")
+        for name in file.never_lost:
+            if name in hidden or name in file.lossy:
+                what = "hidden" if name in hidden else "lossy"
+                self.fail(("never_lost",), f"{name} is {what}, and so may lack its record")
         return Binding(
             path=self.path,
             spec=file.spec,
@@ -295,6 +301,8 @@ class _Reader:
             at_end=file.at_end,
             causes=file.cause,
             lossy=file.lossy,
+            never_lost=file.never_lost,
+            unwritten=file.unwritten,
             by_emitter=file.by_emitter,
             hidden=hidden,
             hidden_max=hidden_max,

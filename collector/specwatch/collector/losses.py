@@ -245,6 +245,11 @@ class Losses:
         own = (i for i in self.steps(unit.run) if lane_of(self.events[i]) == unit.emitter)
         return [self.places[index] for index in own if self.numbering.life(index) != life]
 
+    @cached_property
+    def keyed(self) -> set[str]:
+        """The actions of which some event has a key: without one, such an event could be of any."""
+        return {event.action for event in self.events if event.key is not None}
+
     # --- open tails ---------------------------------------------------------------------------------------------------
 
     def tails(self) -> None:
@@ -330,6 +335,8 @@ class Losses:
         held: dict[bytes, Json] = {}
         for index in steps:
             event = self.events[index]
+            if event.key is None and self.keyed and event.action not in self.keyed:
+                continue  # It is of no key, and so holds none: a connection that was lost.
             key = msgspec.json.encode(event.key)
             if event.action in self.reading.binding.terminal:
                 held.pop(key, None)
@@ -344,6 +351,7 @@ class Losses:
             reason="open-tail",
             detail=f"{life[0]} {how} while it held {shown}",
             settled=self.settled(run, after, begin),
+            count=self.reading.binding.unwritten,
             keys=None if None in held.values() else list(held.values()),
             emitter=life[0],
             after=after,

@@ -125,6 +125,10 @@ class Binding(msgspec.Struct, kw_only=True):
     by_emitter: list[str] = []
     """The parameters of which each emitter always tells the same value: a worker's own name."""
     lossy: list[str] = []
+    unwritten: int | None = None
+    """The most events that an emitter which ended without saying so had not written; None for any number."""
+    never_lost: list[str] = []
+    """The actions that what is missing in the log was not."""
     hidden: dict[str, Hidden] = {}
     hidden_max: int | None = None
     key: Key | None = None

@@ -91,6 +91,13 @@ require = {json.dumps(plan.required)}
 # Resend: the next attempt is sent before the retry is told.
 hidden = ["Check", "Resend", "VisTimeout"]
 
+# The pilot commits once and takes nothing back, and its producer, which may publish again, is not killed.
+never_lost = ["Republish", "Undo"]
+# A process tells of one worker, has one thread that does so, and writes what it did before it goes on: what is missing
+# of one that was killed is one step.
+by_emitter = ["w"]
+unwritten = 1
+
 terminal = ["Done", "Fail", "Ack", "Reject", "Revoke", "Expire"]
 
 [key]

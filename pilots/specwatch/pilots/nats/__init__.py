@@ -40,6 +40,13 @@ skew = "250ms"   # from a delivery by the server to its receipt, and back
 start = "init"
 require = {json.dumps(plan.required)}
 
+# The pilot commits once and takes nothing back, and its producer, which may publish again, is not killed.
+never_lost = ["Republish", "Undo"]
+# A process tells of one worker, and writes what it did before it goes on: what is missing of one that was killed is no
+# more than a step of each of its threads.
+by_emitter = ["w"]
+unwritten = {plan.concurrency + 1}
+
 terminal = ["Done", "Fail", "Ack", "AckSent", "Reject", "RejectSent"]
 
 [key]

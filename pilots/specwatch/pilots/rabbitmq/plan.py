@@ -42,6 +42,13 @@ require = {json.dumps(plan.required)}
 # then. Check: what a guard answers is seen in what follows, Execute or Skip.
 hidden = ["Check", "Requeue", "Return", "WordLost"]
 
+# The pilot commits once and takes nothing back, and its producer, which may publish again, is not killed.
+never_lost = ["Republish", "Undo"]
+# A process tells of one worker, and writes what it did before it goes on: what is missing of one that was killed is no
+# more than a step of each of its threads.
+by_emitter = ["w"]
+unwritten = {plan.concurrency + 1}
+
 terminal = ["Done", "Fail", "Ack", "AckFail", "Reject"]
 
 [key]
