@@ -61,7 +61,8 @@ def measure(parts: str) -> None:
         from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 
         provider = LoggerProvider()
-        provider.add_log_record_processor(SimpleLogRecordProcessor(InMemoryLogRecordExporter()))
+        exporter = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
+        provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
         _logs.set_logger_provider(provider)
     tell = logged() if "structlog" in parts else event()
     costs = []

@@ -12,6 +12,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from specwatch.checker import check, explore, load_spec
@@ -29,7 +30,7 @@ def trace(count: int, ids: int) -> list[Event]:
     ready: list[int] = []
     active: list[int] = []
     published = 0
-    events = []
+    events: list[Event] = []
     while len(events) < count:
         possible = (
             ["PublishTask"] * (published < ids) + ["PickupTask"] * bool(ready) + ["VisTimeoutExpired"] * bool(active)
@@ -103,7 +104,7 @@ def _peak() -> float:
 def main() -> None:
     """Each row in a process of its own, so that no peak hides another."""
     if len(sys.argv) > 1:
-        rows = {"replay": replay, "tasks": tasks_by_key, "explore": exploration}
+        rows: dict[str, Callable[..., str]] = {"replay": replay, "tasks": tasks_by_key, "explore": exploration}
         print(rows[sys.argv[1]](*map(int, sys.argv[2:])))
         return
     print("| replay | CPU s | events/s | peak MB |\n|---|---|---|---|", flush=True)

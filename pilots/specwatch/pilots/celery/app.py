@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,8 @@ def make(settings: Settings) -> Celery:
         meet = meeting(settings, request.id, request.retries) if struck else None
         if wish is not None and wish.kind == "long":
             meet = wish.wait
+        elif meet is None and plan.longest:
+            meet = partial(time.sleep, plan.lasts(request.id))
         key = (request.id, request.retries)
         GUARDS[plan.mode](Copy(settings, key, request.hostname, meet, executed, skipped))
         if wish is not None and wish.kind == "hold":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 
 import msgspec
 
@@ -35,6 +36,12 @@ class Plan(common.Plan, frozen=True, kw_only=True):
     """With ``eta``: how far ahead a struck task's time is. Two timeouts and a sweep: two or three copies wait."""
     retries: int = 0
     """How often each task fails and is retried before it stores anything."""
+    longest: float = 0.0
+    """The longest that a task works after its effect; each works for a time of its own, which its id tells."""
+
+    def lasts(self, identity: str) -> float:
+        """For how long the task of an id works after its effect, uniformly between nothing and ``longest``."""
+        return self.longest * random.Random(identity).random()
 
     @property
     def late_ack(self) -> bool:
