@@ -185,7 +185,7 @@ def test_each_life_under_one_name_has_a_tail(tmp_path: Path) -> None:
 def test_that_nothing_more_was_received_is_an_assumption(tmp_path: Path) -> None:
     log = tmp_path / "events.jsonl"
     log.write_text("".join(json.dumps({"emitter": "w", "seq": n, **line}) + "\n" for n, line in enumerate([START], 1)))
-    [assumption] = collect([str(log)], BINDING).assumptions
-    assert assumption == (
-        "open tails: w ended without EmitterStop, and had received no key that no event of theirs tells of"
-    )
+    received = "open tails: w ended without EmitterStop, and had received no key that no event of theirs tells of"
+    assert collect([str(log)], BINDING).assumptions == [received]
+    bounded = collect([str(log)], parse_binding("unwritten = 2", "binding.toml")).assumptions
+    assert bounded == [received, "each of these had left no more than 2 events unwritten"]

@@ -100,7 +100,7 @@ def collect(
         legend=legend,
         assumptions=[
             *(f"{name} = {value}" for name, value in binding.settings.items()),
-            *_assumed(order, clocks, losses.open_ended),
+            *_assumed(order, clocks, losses.open_ended, binding.unwritten),
         ],
         fault_events=_fault_events(reading, numbering, order),
     )
@@ -142,12 +142,14 @@ def _default_order(reading: Reading) -> Order:
     return "time"
 
 
-def _assumed(order: Order, skew: int, open_ended: list[str]) -> Iterator[str]:
+def _assumed(order: Order, skew: int, open_ended: list[str], unwritten: int | None) -> Iterator[str]:
     if order == "time":
         yield f"order: emitter order and causes; else times, where clocks differ by at most {skew / 1e9:g} s"
     if open_ended:
         shown = ", ".join(open_ended[:3]) + (f" and {len(open_ended) - 3} more" if len(open_ended) > 3 else "")
         yield f"open tails: {shown} ended without EmitterStop, and had received no key that no event of theirs tells of"
+        if unwritten is not None:
+            yield f"each of these had left no more than {unwritten:,} events unwritten"
 
 
 def _steps(events: list[Event], indices: Sequence[int]) -> list[Event]:
