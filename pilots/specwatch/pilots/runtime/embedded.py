@@ -155,7 +155,7 @@ def up(
             if not isinstance(error, ServerError) or isinstance(error, ClientMissing):
                 raise
             said = _text(log, before)
-            if not (left and re.search(r"[Aa]ddress (already )?in use|eaddrinuse", said)):
+            if not (left and re.search(r"[Aa]ddress (already )?in use|eaddrinuse|port_already_used", said)):
                 end = "".join(f"\n    {line}" for line in said.splitlines()[-10:])
                 said = f"; its log ends:{end}" if end else "; its log is empty"
                 raise ServerError(f"{error.message}{said}", file=str(log), hint=error.hint) from None
