@@ -39,28 +39,56 @@ def skipped(config: pytest.Config) -> list[object]:
     return list(reporter.stats.get("skipped", [])) if isinstance(reporter, pytest.TerminalReporter) else []
 
 
-@pytest.fixture(scope="session")
-def rabbitmq_here() -> None:
-    """A RabbitMQ is on this machine, if need be from now on; else the test is skipped, and why is said."""
+def here(name: str) -> None:
+    """A server is on this machine, if need be from now on; else the test is skipped, and why is said."""
     from specwatch.pilots.runtime import ServerError, packages, programs
 
     lock = Path(tempfile.gettempdir(), f"specwatch-tests-packages-{os.geteuid()}.lock")
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # The tests run in several processes, and apt in one.
-        if not programs.programs("rabbitmq"):
+        if not programs.programs(name):
             try:
-                packages.install("rabbitmq")
+                packages.install(name)
             except ServerError as error:
-                pytest.skip(f"no RabbitMQ: {error}")
+                pytest.skip(f"no {name}: {error}")
 
 
-@pytest.fixture(scope="session")
-def rabbitmq_node(rabbitmq_here: None) -> Iterator[Server]:
-    """A RabbitMQ of these tests. It takes seconds to start: tests share it, and name their queues differently."""
+def started(name: str) -> Iterator[Server]:
+    """A server of these tests. It takes seconds to start: tests share it, and name what they make differently."""
     from specwatch.pilots import runtime
 
     with (
         tempfile.TemporaryDirectory() as folder,
-        runtime.start("embedded", directory=Path(folder), needs=["rabbitmq"]) as up,
+        runtime.start("embedded", directory=Path(folder), needs=[name]) as up,
     ):
-        yield up["rabbitmq"]
+        yield up[name]
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_here() -> None:
+    here("rabbitmq")
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_node(rabbitmq_here: None) -> Iterator[Server]:
+    yield from started("rabbitmq")
+
+
+@pytest.fixture(scope="session")
+def kafka_here() -> None:
+    here("kafka")
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(kafka_here: None) -> Iterator[Server]:
+    yield from started("kafka")
+
+
+@pytest.fixture(scope="session")
+def pulsar_here() -> None:
+    here("pulsar")
+
+
+@pytest.fixture(scope="session")
+def pulsar_broker(pulsar_here: None) -> Iterator[Server]:
+    yield from started("pulsar")

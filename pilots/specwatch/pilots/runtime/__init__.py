@@ -40,13 +40,15 @@ def start(
     logs = logs or directory / "logs"
     with contextlib.ExitStack() as running:
         if kind == "embedded":
-            from . import embedded, nats, rabbitmq
+            from . import embedded, kafka, nats, pulsar, rabbitmq
 
             starters = {
                 "valkey": embedded.start_valkey,
                 "postgres": embedded.start_postgres,
                 "rabbitmq": rabbitmq.start,
                 "nats": nats.start,
+                "kafka": kafka.start,
+                "pulsar": pulsar.start,
             }
             servers = {}
             for name in needs:

@@ -1,7 +1,8 @@
 """Servers that others run: a run uses a namespace of its own there, and removes it afterwards.
 
 In a Valkey these are the keys with a prefix (kombu: ``global_keyprefix``), in a RabbitMQ queues whose names have it, in
-a NATS such streams with their subjects, in a PostgreSQL a schema.
+a NATS such streams with their subjects, in a Kafka such topics and groups, in a Pulsar such topics, in a PostgreSQL a
+schema.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from . import kafka, pulsar
 from .errors import ClientMissing, ServerError
 from .guard import GRACE, START_WAIT, spawn
+from .kafka import ask_kafka
 from .nats import ask_nats, delete_streams
 from .programs import SOURCES
+from .pulsar import ask_pulsar
 from .rabbitmq import ask_rabbitmq, delete_queues
 from .servers import Server, address, ask_postgres, ask_valkey, connect_postgres, connect_valkey
 
@@ -31,6 +35,8 @@ EXAMPLES = {
     "postgres": "postgresql://user:password@127.0.0.1:5432/database",
     "rabbitmq": "amqp://user:password@127.0.0.1:5672/vhost",
     "nats": "nats://user:password@127.0.0.1:4222",
+    "kafka": "kafka://127.0.0.1:9092",
+    "pulsar": "pulsar://127.0.0.1:6650/?admin=http://127.0.0.1:8080",
 }
 
 
@@ -44,6 +50,13 @@ class Namespace:
     schema: str
     rabbitmq: str = ""
     nats: str = ""
+    kafka: str = ""
+    pulsar: str = ""
+
+    @property
+    def dotted(self) -> str:
+        """The prefix where a name has no colons."""
+        return self.prefix.replace(":", ".")
 
 
 @contextlib.contextmanager
@@ -58,6 +71,8 @@ def use(needs: Sequence[str], urls: Mapping[str, str], logs: Path) -> Iterator[d
         schema=f"specwatch_{token}",
         rabbitmq=found.get("rabbitmq", ""),
         nats=found.get("nats", ""),
+        kafka=found.get("kafka", ""),
+        pulsar=found.get("pulsar", ""),
     )
     servers = {name: ask(name, url, own) for name, url in found.items()}
     log = logs / "sweep.log"
@@ -104,6 +119,12 @@ def find(name: str, given: str | None = None) -> str:
         if not url.startswith(("nats://", "tls://", "ws://", "wss://")):
             raise ServerError("the NATS server must be given as a URL", hint=hint)
         return url
+    if name == "kafka":
+        kafka.servers(url)
+        return url
+    if name == "pulsar":
+        pulsar.service(url)
+        return url
     if not url.startswith(("postgresql://", "postgres://")):
         raise ServerError("the PostgreSQL server must be given as a URL", hint=hint)
     return url
@@ -118,6 +139,10 @@ def ask(name: str, url: str, own: Namespace) -> Server:
             return Server(name, url, ask_rabbitmq(url), prefix=own.prefix)
         if name == "nats":
             return Server(name, url, ask_nats(url)[0], prefix=own.prefix)
+        if name == "kafka":
+            return Server(name, url, f"kafka (cluster {ask_kafka(url)})", prefix=own.dotted)
+        if name == "pulsar":
+            return Server(name, url, ask_pulsar(url)[0], prefix=own.dotted)
         return Server(name, with_search_path(url, own.schema), ask_postgres(url))
     except ClientMissing:
         raise
@@ -155,6 +180,16 @@ def remove(own: Namespace) -> None:
             delete_streams(own.nats, own.prefix)
         except ServerError as error:
             failed.append(f"streams {own.prefix}* are left at {address(own.nats)}: {error.message}")
+    if own.kafka:
+        try:
+            kafka.delete_all(own.kafka, own.dotted)
+        except ServerError as error:
+            failed.append(f"topics and groups {own.dotted}* are left at {address(own.kafka)}: {error.message}")
+    if own.pulsar:
+        try:
+            pulsar.delete_topics(own.pulsar, own.dotted)
+        except ServerError as error:
+            failed.append(f"topics {own.dotted}* are left at {address(own.pulsar)}: {error.message}")
     if own.postgres:
         try:
             _remove_schema(own)

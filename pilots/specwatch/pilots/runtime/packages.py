@@ -6,9 +6,10 @@ import contextlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from . import maven
 from .errors import ServerError
 from .programs import SOURCES, programs
 
@@ -17,9 +18,18 @@ POLICY = Path("/usr/sbin/policy-rc.d")
 REFUSAL = "#!/bin/sh\n# Of specwatch, while it installs a package: start nothing.\nexit 101\n"
 
 
-def install(name: str) -> None:
-    """Install the package of a server, as root on Debian or Ubuntu. Raises ``ServerError`` that says what to do."""
+def install(name: str, say: Callable[[str], object] = lambda _: None) -> None:
+    """Install the package of a server, as root on Debian or Ubuntu; of a Java program, that of its Java, and its files
+    from a Maven repository, which anyone may. ``say`` is told how far that is.
+
+    Raises ``ServerError`` that says what to do.
+    """
     source = SOURCES[name]
+    if source.in_maven:
+        distribution = maven.DISTRIBUTIONS[name]
+        maven.fetch(name, say)
+        if maven.java(distribution) is not None:
+            return
     apt = shutil.which("apt-get")
     if apt is None:
         raise ServerError("no wheel carries it, and only Debian's and Ubuntu's package is known here", hint=source.hint)

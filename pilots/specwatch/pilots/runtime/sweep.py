@@ -22,7 +22,7 @@ def main() -> int:
     """Wait for SIGTERM, then remove the namespace; 1 if something of it is left."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     own = Namespace(**json.loads(os.environ[SWEEP]))
-    for library in filter(importlib.util.find_spec, ("redis", "psycopg", "pika", "nats")):
+    for library in filter(importlib.util.find_spec, ("redis", "psycopg", "pika", "nats", "confluent_kafka")):
         importlib.import_module(library)  # Now, since there is little time at the end.
     print(keeps(own), flush=True)
     signal.sigwait([signal.SIGTERM])
