@@ -33,7 +33,7 @@ def log(*steps: str) -> list[Native]:
             if part.startswith("@"):
                 time = EPOCH + type(EPOCH)(part[1:])
             else:
-                params[name] = {"true": True, "false": False}.get(value, int(value) if name == "a" else value)
+                params[name] = {"true": True, "false": False}.get(value, int(value) if name in ("a", "o") else value)
         event: Native = {"action": action, "params": params, "time": time}
         if "w" in params:
             event["emitter"] = params["w"]

@@ -209,7 +209,7 @@ def plan_options(function: _F) -> _F:
 def command(pilot: str, **given: Any) -> int:
     """Run a pilot on real servers, make its fault happen, and judge what it did.
 
-    PILOT is celery (workers on Valkey or Redis), rabbitmq or nats: a consumer that stores a row in PostgreSQL for each
+    PILOT is celery (workers on Valkey or Redis) or another broker: a consumer that stores a row in PostgreSQL for each
     message. The model predicts what each mode does, the rows are counted after the workers stopped, and the events are
     replayed against the spec. With --faults, what the experiment strikes is left out, and faults are injected.
 

@@ -93,7 +93,7 @@ def scheduled(pilot: Pilot, plan: Plan, text: str, *, restarts: bool) -> tuple[P
 
     The experiment's own strike is left out: what happens twice does so because of a fault. Raises ``PilotError``.
     """
-    has: list[Need] = ["body", "proxy"]
+    has: list[Need] = ["body", "proxy", "nack"]
     if restarts:
         has.append("broker")
     if pilot.redeliver is not None:
@@ -104,6 +104,6 @@ def scheduled(pilot: Pilot, plan: Plan, text: str, *, restarts: bool) -> tuple[P
         workers=plan.workers,
         seed=plan.seed,
         timeout=plan.timeout + SWEEP,
-        possible=schedule.possible(has=has),
+        possible=schedule.possible(has={*has} - pilot.lacks),
     )
     return msgspec.structs.replace(plan, faults=text, span=made.span, struck=0, concurrency=1), made

@@ -210,6 +210,9 @@ class Experiment:
         published = len({event["key"] for event in events if event["action"] == "Publish"})
         if published < self.plan.tasks:
             return f"{published} of {self.plan.tasks} tasks were published"
+        assert self.producer is not None, "there is a producer from the start"
+        if self.producer.poll() is None:
+            return "the producer had not ended"  # What it has told of, its broker may not have yet.
         waiting = self.pilot.waiting(self.settings)
         held = len(self._held(events, self.workers.keys() - dead))
         if waiting or held:

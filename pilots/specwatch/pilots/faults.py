@@ -38,9 +38,9 @@ from typing import Any, Literal
 
 import msgspec
 
-Need = Literal["body", "proxy", "broker", "redelivery"]
-"""What a fault is made with: the pilot's body, a proxy, a broker that can be started again, and one whose redelivery
-can be brought about from outside."""
+Need = Literal["body", "proxy", "nack", "broker", "redelivery"]
+"""What a fault is made with: the pilot's body, a proxy, a worker's word that it wants a message again, a broker that
+can be started again, and one whose redelivery can be brought about from outside."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,12 @@ KINDS = {
             "past the timeout",
         ),
         Kind("restart", "BrokerRestart", "the broker stops and comes back with its data", frozenset({"broker"})),
-        Kind("nack", "ForcedNack", "a worker asks for a message again whose work is done", frozenset({"body"})),
+        Kind(
+            "nack",
+            "ForcedNack",
+            "a worker asks for a message again whose work is done",
+            frozenset({"body", "nack"}),
+        ),
         Kind(
             "early",
             "EarlyRedelivery",

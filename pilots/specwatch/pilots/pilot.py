@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .errors import PilotError
+from .faults import Need
 from .plan import Mode, Plan, Settings
 
-NAMES = ("celery", "rabbitmq", "nats")
+NAMES = ("celery", "rabbitmq", "nats", "kafka")
 """In the order in which a matrix shows them."""
 
-MODULES = {"celery": "celery", "kombu": "kombu", "nats-py": "nats", "pika": "pika", "redis": "redis"}
+MODULES = {"confluent-kafka": "confluent_kafka", "nats-py": "nats"}
 """A client's distribution → what it is imported as, where something is checked before a run."""
 
 
@@ -53,6 +54,8 @@ class Pilot:
     """How many messages the broker has not seen settled, asked of the broker. Raises ``ServerError``."""
     redeliver: Callable[[Settings, str], bool] | None = None
     """Delivers the message of a key again before its timeout, where anyone can; whether it was held."""
+    lacks: frozenset[Need] = frozenset()
+    """What faults are made with, and cannot be had here: a proxy, a nack."""
 
     @property
     def needs(self) -> tuple[str, ...]:

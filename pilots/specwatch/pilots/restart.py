@@ -9,6 +9,7 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 
 from .errors import PilotError
 from .runtime import Server, ServerError, guard
+from .runtime.kafka import ask_kafka
 from .runtime.nats import ask_nats
 from .runtime.rabbitmq import ask_rabbitmq, control
 from .runtime.servers import ask_valkey, connect_valkey
@@ -143,7 +145,12 @@ class Broker:
                     raise PilotError(f"{self.server.version} does not come back: {error.message}", file=log) from None
 
 
-ASK = {"valkey": ask_valkey, "nats": ask_nats, "rabbitmq": ask_rabbitmq}
+ASK: dict[str, Callable[[str], object]] = {
+    "valkey": ask_valkey,
+    "nats": ask_nats,
+    "rabbitmq": ask_rabbitmq,
+    "kafka": ask_kafka,
+}
 """How to ask a server whether it is there; each raises ``ServerError`` where it is not."""
 
 
