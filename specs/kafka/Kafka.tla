@@ -21,7 +21,7 @@ EXTENDS Naturals, FiniteSets
 
 CONSTANTS
   Tasks,         \* what a message is known by: a header, its key, or its place
-  Workers,       \* the members' names
+  Workers,       \* the members' names; {} where no log line names one
   Partitions,    \* the partitions of the topic
   Offsets,       \* the offsets at which messages stand
   Guard,         \* "none" | "checkThenInsert" | "atomicClaim"
@@ -45,7 +45,7 @@ VARIABLES
   assigned,      \* of the run: what members believe to own: [w, p, from]
   owners,        \* of the run: whom the group gave a partition last: [p, w]
   committed,     \* of the run: the committed offsets: [p, o]
-  generation,    \* of the run: how often a partition was given to a member
+  generation,    \* of the run: how often a partition was given, as far as Bound asks
   sought         \* of the run: whether a member ever went back, or on, by itself
 
 vars == <<published, messages, given, received, copies, executions, claimed, closed, assigned, owners, committed, generation, sought>>
@@ -60,6 +60,9 @@ group == <<assigned, owners, committed, generation, sought>>
 (* whose body is over is none any more: no word is due for it alone.        *)
 Phases == {"held", "begun", "passed", "found", "executed", "skipped"}
 Unfinished == {"held", "begun", "passed"}
+
+(* Where no log line names a member, somebody received it all the same.     *)
+Holders == IF Workers = {} THEN {"somebody"} ELSE Workers
 
 Holding(t) == {c.w : c \in copies[t]}
 
@@ -194,7 +197,7 @@ Assign(w, p) ==
   /\ assigned' = {x \in assigned : x.w # w \/ x.p # p} \union {[w |-> w, p |-> p, from |-> CommittedOf(p)]}
   /\ owners' = {x \in owners : x.p # p} \union {[p |-> p, w |-> w]}
   /\ Again(w, p, 0)
-  /\ generation' = generation + 1
+  /\ generation' = IF generation > MaxGenerations THEN generation ELSE generation + 1
   /\ UNCHANGED <<published, messages, received, copies, database, closed, committed, sought>>
 
 (* The member learns that it gives a partition back; or, too late, that it  *)
@@ -215,7 +218,7 @@ Commit(w, p, o) ==
 
 (* It refused one: the member is a zombie, or the coordinator moves.        *)
 CommitFail(w, p, o) ==
-  /\ w \in Workers
+  /\ w \in Holders
   /\ p \in Partitions
   /\ o \in Nat
   /\ UNCHANGED vars
@@ -239,7 +242,7 @@ Crash(w) ==
 
 Next ==
   \/ \E t \in Tasks : Publish(t)
-  \/ \E t \in Tasks : \E w \in Workers, p \in Partitions, o \in Offsets : Pickup(t, w, p, o)
+  \/ \E t \in Tasks : \E w \in Holders, p \in Partitions, o \in Offsets : Pickup(t, w, p, o)
   \/ \E t \in Tasks : \E w \in Holding(t) : Start(t, w)
   \/ \E t \in Tasks : \E w \in Holding(t) : Check(t, w)
   \/ \E t \in Tasks : \E w \in Holding(t) : Execute(t, w)
@@ -248,13 +251,13 @@ Next ==
   \/ \E t \in Tasks : \E w \in Holding(t) : Undo(t, w)
   \/ \E t \in Tasks : \E w \in Holding(t) : Fail(t, w)
   \/ \E t \in Tasks : Republish(t)
-  \/ \E w \in Workers, p \in Partitions : Assign(w, p)
-  \/ \E w \in Workers, p \in Partitions : Revoke(w, p)
-  \/ \E w \in Workers, p \in Partitions : Lost(w, p)
-  \/ \E w \in Workers, p \in Partitions, o \in Offsets : Commit(w, p, o)
-  \/ \E w \in Workers, p \in Partitions, o \in Offsets : CommitFail(w, p, o)
-  \/ \E w \in Workers, p \in Partitions, o \in Offsets : Seek(w, p, o)
-  \/ \E w \in Workers : Crash(w)
+  \/ \E w \in Holders, p \in Partitions : Assign(w, p)
+  \/ \E w \in Holders, p \in Partitions : Revoke(w, p)
+  \/ \E w \in Holders, p \in Partitions : Lost(w, p)
+  \/ \E w \in Holders, p \in Partitions, o \in Offsets : Commit(w, p, o)
+  \/ \E w \in Holders, p \in Partitions, o \in Offsets : CommitFail(w, p, o)
+  \/ \E w \in Holders, p \in Partitions, o \in Offsets : Seek(w, p, o)
+  \/ \E w \in Holders : Crash(w)
 
 Spec == Init /\ [][Next]_vars
 
@@ -267,10 +270,10 @@ TypeOK ==
        /\ Cardinality(messages[t]) <= published[t]
        /\ \A m \in messages[t] : m.p \in Partitions /\ m.o \in Nat
        /\ \A c \in copies[t] :
-            c.m \in messages[t] /\ c.w \in Workers /\ c.n < received[t] /\ c.phase \in Phases
+            c.m \in messages[t] /\ c.w \in Holders /\ c.n < received[t] /\ c.phase \in Phases
        /\ \A x \in given[t] : [p |-> x.p, o |-> x.o] \in messages[t]
-  /\ \A x \in assigned : x.w \in Workers /\ x.p \in Partitions /\ x.from \in Nat
-  /\ \A x \in owners : x.w \in Workers /\ x.p \in Partitions
+  /\ \A x \in assigned : x.w \in Holders /\ x.p \in Partitions /\ x.from \in Nat
+  /\ \A x \in owners : x.w \in Holders /\ x.p \in Partitions
   /\ \A x \in committed : x.p \in Partitions /\ x.o \in Nat
   /\ generation \in Nat
   /\ sought \in BOOLEAN
@@ -325,7 +328,7 @@ LateCommits ==
     /\ \A m \in messages'[t] \ messages[t] : ~Behind(m)
     /\ \A m \in messages[t] :
          ~Behind(m) /\ (\E x \in committed' : x.p = m.p /\ m.o < x.o) =>
-           \E w \in Workers :
+           \E w \in Holders :
              /\ Fenced => Owns(w, m.p)
              /\ \E x \in assigned : x.w = w /\ x.p = m.p
              /\ [w |-> w, p |-> m.p, o |-> m.o] \in given[t]
