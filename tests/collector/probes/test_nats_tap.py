@@ -184,7 +184,10 @@ def test_every_word_is_heard_in_order_and_no_verdict_contradicts_the_probes(
 ) -> None:
     story, by_tap, by_probes = HEARD[scenario]
     heard = hear(url, tmp_path, scenario, lines=len(story))
-    assert heard.story() == story
+    # The server answers a publisher while it delivers already: when that is heard is no matter.
+    words = heard.story()
+    assert words.count("PubAck") == story.count("PubAck")
+    assert [word for word in words if word != "PubAck"] == [word for word in story if word != "PubAck"]
     assert heard.verdicts("faulty") == (by_tap, by_probes)
     tapped, probed = heard.verdicts("early")
     assert tapped == probed or "inconclusive" in (tapped, probed)
@@ -300,6 +303,19 @@ def test_what_is_heard_in_another_order_is_told_in_its_own() -> None:
         assert [seen.action for seen in told] == ["Publish", "Pickup", "PubAck", "Pickup", "Ack"]
         assert {seen.key for seen in told} == {key}
         assert [seen.attempt for seen in told] == [None, 0, None, 1, 1]
+
+
+@pytest.mark.parametrize(("key", "headers"), [("1", {}), ("m", {"id": "m"})])
+def test_an_answer_that_is_heard_before_what_it_answers_is_told_after_it(key: str, headers: dict[str, str]) -> None:
+    reading = Reading("S", "c", "id")
+    answer = Said("_INBOX.answer", data=b'{"stream": "S", "seq": 1}')
+    assert list(reading.read(answer, published=False)) == []
+    assert list(reading.read(Said("_INBOX.other", data=b"nothing of a stream"), published=False)) == []
+    question = Said("s", "_INBOX.answer")
+    question.headers = headers
+    told = list(reading.read(question, published=True))
+    assert [(seen.action, seen.key) for seen in told] == [("Publish", key), ("PubAck", key)]
+    assert [seen.action for seen in reading.read(Said("s", "_INBOX.third", id="n"), published=True)] == ["Publish"]
 
 
 def test_events_are_native(url: str, tmp_path: Path) -> None:

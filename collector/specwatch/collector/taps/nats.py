@@ -90,6 +90,8 @@ class Reading:
         self._said = Remembered()
         self._ahead = Remembered()
         """What was heard of a message before that it was published, which it was."""
+        self._answered = Remembered()
+        """By inbox, answers that were heard before what they answer."""
         self._began = moment().time
 
     def read(self, message: Any, *, published: bool) -> Iterator[Seen]:
@@ -111,16 +113,23 @@ class Reading:
             self._asked.put(message.reply, key or "")
         if key is not None and not self._ahead.take(key):
             yield self._publish(key)
+        early = self._answered.get(message.reply) if message.reply else None
+        if early is not None and self._answered.take(message.reply):
+            yield from self._told(key or "", early)
 
     def _publish(self, key: str) -> Seen:
         return self._seen("Publish" if self._published.put(key) else "Republish", key)
 
     def _answer(self, message: Any) -> Iterator[Seen]:
         asked = self._asked.get(message.subject)
-        if asked is None:
-            return
+        if asked is not None:
+            yield from self._told(asked, message.data)
+        elif b'"stream"' in message.data:  # What asks for it may be heard of after it.
+            self._answered.put(message.subject, message.data.decode(errors="replace"))
+
+    def _told(self, asked: str, data: str | bytes) -> Iterator[Seen]:
         try:
-            answer = json.loads(message.data)
+            answer = json.loads(data)
             sequence, dropped = int(answer["seq"]), bool(answer.get("duplicate"))
         except (ValueError, TypeError, KeyError):
             return  # It was refused.
