@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from specwatch.cli.app import app
 from specwatch.collector.probes import configure, failures, stop
 from specwatch.collector.probes import confluent_kafka as probe
+from specwatch.collector.probes import kafka as common
 from specwatch.pilots.runtime import Server, kafka
 
 Event = dict[str, Any]
@@ -27,7 +28,7 @@ PATIENCE = 40.0
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[Event]]]:
     """What the probe told so far, but for the process's own begin and end."""
-    monkeypatch.setattr(probe, "_published", OrderedDict())
+    monkeypatch.setattr(common, "_published", OrderedDict())
     before = failures()
     configure(tmp_path / "events", role="test")
 
