@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from specwatch.pilots import runtime
-from specwatch.pilots.runtime import ServerError, embedded, programs, servers
+from specwatch.pilots.runtime import ServerError, embedded, guard, programs, servers
 from specwatch.pilots.runtime.errors import ClientMissing
 
 ROOT = os.geteuid() == 0
@@ -159,6 +159,29 @@ def fake(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     path.chmod(0o755)
     monkeypatch.setattr(programs, "wheel_folder", lambda _: None)
     monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(
+    "said", ["Protocol 'inet_tcp': register/listen error: econnrefused", "{dist_port_already_used,25672}"]
+)
+def test_a_port_beside_the_main_one_that_someone_else_took_is_no_failure(tmp_path: Path, said: str) -> None:
+    """RabbitMQ's other two: where its node finds no epmd, or its tools' port taken, another start has other ports."""
+    log = tmp_path / "log"
+    tried: list[int] = []
+
+    def attempt(port: int) -> guard.Process:
+        tried.append(port)
+        script = f'echo "{said}"; exit 1' if len(tried) == 1 else "exec sleep 60"
+        return guard.spawn(["/bin/sh", "-c", script], log=log, env={}, cwd=tmp_path)
+
+    def ask(port: int, process: guard.Process) -> runtime.Server:
+        if len(tried) == 1:
+            raise ServerError("no answer")
+        return runtime.Server("rabbitmq", "amqp://127.0.0.1", "rabbitmq 3", log, process.pid)
+
+    server, process = embedded.up("rabbitmq 3", log, attempt, ask)
+    process.stop()
+    assert (server.pid, len(tried)) == (process.pid, 2)
 
 
 def test_a_server_that_ends_is_an_error_with_the_last_lines_of_its_log(

@@ -24,6 +24,11 @@ START_WAIT = 30.0
 """Seconds within which a server must answer. Each does within two, unless the machine is very busy."""
 PORTS = 5
 """How many ports are tried where others are faster to take them."""
+TAKEN = re.compile(
+    r"[Aa]ddress (already )?in use|eaddrinuse|port_already_used"  # A port of its own.
+    r"|register/listen error"  # The port of the epmd that RabbitMQ starts beside it: no one answers there, or another.
+)
+"""What a server's log says where another was faster to take a port."""
 SHELL = 'initdb=$1 postgres=$2 data=$3 secret=$4; shift 4; "$initdb" --pgdata="$data" --pwfile="$secret" \
 --username=specwatch --auth=scram-sha-256 --encoding=UTF8 --no-locale --no-sync && rm "$secret" && \
 exec "$postgres" -D "$data" "$@"'
@@ -155,7 +160,7 @@ def up(
             if not isinstance(error, ServerError) or isinstance(error, ClientMissing):
                 raise
             said = _text(log, before)
-            if not (left and re.search(r"[Aa]ddress (already )?in use|eaddrinuse|port_already_used", said)):
+            if not (left and TAKEN.search(said)):
                 end = "".join(f"\n    {line}" for line in said.splitlines()[-10:])
                 said = f"; its log ends:{end}" if end else "; its log is empty"
                 raise ServerError(f"{error.message}{said}", file=str(log), hint=error.hint) from None
