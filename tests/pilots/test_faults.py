@@ -68,7 +68,7 @@ while True:
             wish = wishes.take(shared, name, key)
             tell("Start", key)
             tell("Execute", key)
-            if wish and wish.kind != "nack":
+            if wish and wish.kind != "nack" and not key.startswith("found-"):
                 wish.wait()
             tell("Done", key)
             at = moment()  # As a probe stamps a word: before it is said.
@@ -273,6 +273,16 @@ def test_a_long_task_is_received_again_while_it_works(bench: Bench) -> None:
     assert record.began < again < record.ended
     assert until(lambda: first in dict(times(made, record, "Ack")))
     assert dict(times(made, record, "Ack"))[first] > record.ended
+
+
+def test_a_body_that_finds_its_work_done_is_not_the_one_that_takes_long(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "keys", itertools.chain(["found-done"], bench.keys))
+    made = bench.make(fault("long"))
+    record, _ = proven(bench, made)
+    assert record.struck != ["found-done"]
+    assert any(event["action"] == "Done" and event["key"] == "found-done" for event in made.look() if "key" in event)
 
 
 def test_a_killed_worker_has_done_its_work_and_has_not_acked_and_has_a_successor(bench: Bench) -> None:

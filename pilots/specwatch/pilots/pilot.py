@@ -15,10 +15,10 @@ from .errors import PilotError
 from .faults import Need
 from .plan import Mode, Plan, Settings
 
-NAMES = ("celery", "rabbitmq", "nats", "kafka")
+NAMES = ("celery", "rabbitmq", "nats", "kafka", "pulsar")
 """In the order in which a matrix shows them."""
 
-MODULES = {"confluent-kafka": "confluent_kafka", "nats-py": "nats"}
+MODULES = {"confluent-kafka": "confluent_kafka", "nats-py": "nats", "pulsar-client": "pulsar"}
 """A client's distribution → what it is imported as, where something is checked before a run."""
 
 

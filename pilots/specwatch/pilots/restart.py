@@ -19,11 +19,12 @@ from .errors import PilotError
 from .runtime import Server, ServerError, guard
 from .runtime.kafka import ask_kafka
 from .runtime.nats import ask_nats
+from .runtime.pulsar import ask_pulsar
 from .runtime.rabbitmq import ask_rabbitmq, control
 from .runtime.servers import ask_valkey, connect_valkey
 
-WAIT = 30.0
-"""Seconds within which a server must have stopped, and must answer again."""
+WAIT = 60.0
+"""Seconds within which a server must have stopped, and must answer again: Pulsar takes 24 on a busy machine, both."""
 LOOK = 0.02
 
 
@@ -150,6 +151,7 @@ ASK: dict[str, Callable[[str], object]] = {
     "nats": ask_nats,
     "rabbitmq": ask_rabbitmq,
     "kafka": ask_kafka,
+    "pulsar": ask_pulsar,
 }
 """How to ask a server whether it is there; each raises ``ServerError`` where it is not."""
 

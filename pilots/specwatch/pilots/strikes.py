@@ -140,16 +140,32 @@ class Strike:
         """Wait until a body of the worker has taken a wish, and has come as far as that says."""
         # Before the first message is published, the workers are still starting: that has its own limit elsewhere.
         yield from self.wait(lambda: self.injector.first is not None or asked.taken() is not None, math.inf)
-        yield from self.wait(lambda: asked.taken() is not None, PATIENCE)
-        taken = asked.taken()
-        if taken is None:
-            raise PilotError(f"{self.whom()} began no body within {PATIENCE:g} s")
-        self.record.target = next((name for name in list(self.injector.bench.workers) if name == taken[0]), taken[0])
-        self.record.struck = [taken[1]]
-        if waits:
-            yield from self.wait(asked.is_waiting, PATIENCE)
-            if not asked.is_waiting():
+        deadline = self.injector.clock() + PATIENCE
+        while True:
+            yield from self.wait(lambda: asked.taken() is not None, deadline - self.injector.clock())
+            taken = asked.taken()
+            if taken is None:
+                raise PilotError(f"{self.whom()} began no body within {PATIENCE:g} s")
+            self.record.target = next(
+                (name for name in list(self.injector.bench.workers) if name == taken[0]), taken[0]
+            )
+            self.record.struck = [taken[1]]
+            if not waits:
+                return
+            yield from self.wait(lambda: asked.is_waiting() or self._is_over(asked), PATIENCE)
+            if asked.is_waiting():
+                return
+            if not self._is_over(asked) or self.injector.clock() > deadline:
                 raise PilotError(f"the body of {taken[1]} did not come as far within {PATIENCE:g} s")
+            asked.ask()
+
+    def _is_over(self, asked: Asked) -> bool:
+        """Whether the body that took a wish to be long is over, since it found its work done."""
+        return asked.kind == "long" and any(
+            event["action"] in ("Done", "Fail") and event.get("key") in self.record.struck
+            for event in reversed(self.injector.events)
+            if event["monotonic"] >= asked.asked and event["params"].get("w") == self.name
+        )
 
     def whom(self) -> str:
         return "any worker" if self.fault.target == ANYONE else self.fault.target

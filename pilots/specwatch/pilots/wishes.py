@@ -52,13 +52,20 @@ class Asked:
     """A wish, seen from the fault that has it."""
 
     def __init__(self, directory: Path, worker: str, kind: Kind, limit: float) -> None:
+        self.kind = kind
+        self._limit = limit
         self._folder = directory / "wishes"
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._id = uuid.uuid4().hex
         self._open = self._folder / f"{_file_name(worker)}.{kind}"
+        self.ask()
+
+    def ask(self) -> None:
+        """Ask, or ask another body: the one that has taken it may have had nothing to do, and be over."""
+        self.asked = time.monotonic_ns()
+        self._id = uuid.uuid4().hex
         # Written elsewhere, so that no one takes a half of it.
         written = self._path("written")
-        written.write_text(json.dumps({"id": self._id, "limit": limit}), encoding="utf-8")
+        written.write_text(json.dumps({"id": self._id, "limit": self._limit}), encoding="utf-8")
         written.rename(self._open)
 
     def taken(self) -> tuple[str, str] | None:

@@ -21,30 +21,21 @@ told. (Read in nats-py 2.10 to 2.16.)
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import json
 import os
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal, TypeVar
 
 from nats.errors import NoRespondersError
 
-from .emitter import Moment, emit, fail, moment
+from .deliveries import Delivery, Key, Publications, executed, guarded, handling, known_by, skipped, undone
+from .emitter import Moment, emit, moment
 
-REMEMBERED = 10_000
-"""So many of the ids that a process published last are remembered, to know one that is published again."""
-
-Key = str | Callable[[Any], str | None]
-"""How a message's id is found: the name of a header; a path into its JSON, ``$.order.id``; or a function of it."""
+__all__ = ["Key", "executed", "handling", "instrument", "skipped", "undone"]
 
 Context = TypeVar("Context")
-
-_running: ContextVar[_Delivery | None] = ContextVar("specwatch_nats_running", default=None)
 
 
 def instrument(
@@ -75,64 +66,6 @@ def instrument(
     return js
 
 
-@contextlib.contextmanager
-def handling(msg: Any) -> Iterator[None]:
-    """The body that works on a message: its begin is ``Start``, its end ``Done``, or ``Fail`` where it raises."""
-    delivery: _Delivery | None = getattr(msg, "specwatch", None)
-    token = _running.set(delivery)
-    _guarded(lambda: _of(delivery).tell("Start"))
-    try:
-        yield
-    except BaseException as error:
-        name = type(error).__name__
-        _guarded(lambda: _of(delivery).tell("Fail", exception=name))
-        raise
-    else:
-        _guarded(lambda: _of(delivery).end())
-    finally:
-        _running.reset(token)
-
-
-def executed(msg: Any = None, **extra: Any) -> None:
-    """Say that a message's effect has become durable: after the commit, where the INSERT returned a row.
-
-    ``msg`` is by default the one that is handled here; ``extra`` are further fields of the event. Never raises.
-    """
-    _by_hand("Execute", msg, extra)
-
-
-def skipped(msg: Any = None, **extra: Any) -> None:
-    """Say that the guard found the work done."""
-    _by_hand("Skip", msg, extra)
-
-
-def undone(msg: Any = None, **extra: Any) -> None:
-    """Say that what ``executed`` told of was taken back: the transaction failed after all."""
-    _by_hand("Undo", msg, extra)
-
-
-def _by_hand(action: str, msg: Any, extra: dict[str, Any]) -> None:
-    def tell() -> None:
-        delivery = _of(_running.get() if msg is None else getattr(msg, "specwatch", None))
-        delivery.told = True
-        delivery.tell(action, **extra)
-
-    _guarded(tell)
-
-
-def _of(delivery: _Delivery | None) -> _Delivery:
-    if delivery is None:
-        raise LookupError("no message is handled here that came over an instrumented JetStream context")
-    return delivery
-
-
-def _guarded(tell: Callable[[], None]) -> None:
-    try:
-        tell()
-    except Exception as error:
-        fail(error)
-
-
 class _Probe:
     """What one context's subscriptions and publications tell."""
 
@@ -141,7 +74,7 @@ class _Probe:
         self.key = key
         self.infers = infers
         self.answers = answers
-        self.published: OrderedDict[str, None] = OrderedDict()
+        self.published = Publications()
 
     # Consumers
 
@@ -181,14 +114,14 @@ class _Probe:
         return subscription
 
     def received(self, message: Any) -> None:
-        _guarded(lambda: self._receive(message))
+        guarded(lambda: self._receive(message))
 
     def _receive(self, message: Any) -> None:
         # One way to subscribe leads over another; and some messages are the client's own, as a heartbeat is.
         if hasattr(message, "specwatch") or not message.reply.startswith("$JS.ACK."):
             return
         delivery = _Delivery(message, self._known_by(message), self)
-        delivery.tell("Pickup", r=delivery.before > 0)
+        delivery.tell("Pickup", params={"r": delivery.before > 0})
         message.specwatch = delivery
         message.ack = delivery.saying(message.ack, lambda: "AckSent")
         message.ack_sync = delivery.asking(message.ack_sync)
@@ -197,7 +130,7 @@ class _Probe:
         message.in_progress = delivery.saying(message.in_progress, lambda: "InProgress")
 
     def _known_by(self, message: Any) -> str:
-        found = known_by(self.key, message)
+        found = known_by(self.key, message, message.headers, message.data)
         return str(message.metadata.sequence.stream) if found is None else found
 
     # Publishers
@@ -212,28 +145,21 @@ class _Probe:
         def tell() -> None:
             nonlocal key, looked
             given = inspect.signature(publish).bind(subject, payload, *args, **options).arguments
-            key = known_by(self.key, _Outgoing(payload, given.get("headers"), subject))
+            message = _Outgoing(payload, given.get("headers"), subject)
+            key = known_by(self.key, message, message.headers, payload)
             looked = True
             if key is not None:
-                self._publish(key, at)
+                self.published.tell(key, at)
 
-        _guarded(tell)
+        guarded(tell)
         answer = await publish(subject, payload, *args, **options)
         if not looked:
             return answer
         if hasattr(answer, "add_done_callback"):
-            answer.add_done_callback(lambda future: _guarded(lambda: self._answered(key, future, at)))
+            answer.add_done_callback(lambda future: guarded(lambda: self._answered(key, future, at)))
         else:
-            _guarded(lambda: self._answer(key, answer, at))
+            guarded(lambda: self._answer(key, answer, at))
         return answer
-
-    def _publish(self, key: str, at: Moment) -> None:
-        again = key in self.published
-        self.published[key] = None
-        self.published.move_to_end(key)
-        if len(self.published) > REMEMBERED:
-            self.published.popitem(last=False)
-        emit("Republish" if again else "Publish", t=key, key=key, at=at)
 
     def _answered(self, key: str | None, future: Any, at: Moment) -> None:
         if not future.cancelled() and future.exception() is None:
@@ -243,50 +169,31 @@ class _Probe:
         if key is None:
             # Its sequence is what it is known by, and that is known now.
             key = str(answer.seq)
-            self._publish(key, at)
+            self.published.tell(key, at)
         if self.answers:
             extra = {"stream": answer.stream}
             emit("PubAck", t=key, seq=answer.seq, dup=bool(answer.duplicate), key=key, extra=extra)
 
 
-class _Delivery:
+class _Delivery(Delivery):
     """One delivery of a message: what is told of it has its key, its worker and its number."""
 
     def __init__(self, message: Any, key: str, probe: _Probe) -> None:
         metadata = message.metadata
-        self.key = key
-        self.probe = probe
-        self.before = metadata.num_delivered - 1
-        self.told = False
-        """Whether the body has said what became of its effect."""
-        self.traceparent = (message.headers or {}).get("traceparent")
-        self.extra = {
+        extra = {
             "stream": metadata.stream,
             "consumer": metadata.consumer,
             "stream_seq": metadata.sequence.stream,
             "consumer_seq": metadata.sequence.consumer,
         }
-
-    def tell(
-        self, action: str, *, at: Moment | None = None, until: str | None = None, r: bool | None = None, **extra: Any
-    ) -> None:
-        named: dict[str, Any] = {"t": self.key, "w": self.probe.worker, "a": self.before}
-        if r is not None:
-            named["r"] = r
-        emit(
-            action,
-            params=named,
-            key=self.key,
-            at=at,
-            until=until,
-            extra={**self.extra, **extra},
-            traceparent=self.traceparent,
+        super().__init__(
+            key,
+            probe.worker,
+            metadata.num_delivered - 1,
+            infers=probe.infers,
+            extra=extra,
+            traceparent=(message.headers or {}).get("traceparent"),
         )
-
-    def end(self) -> None:
-        if self.probe.infers and not self.told:
-            self.tell("Execute", inferred="the body returned")
-        self.tell("Done")
 
     def saying(self, say: Callable[..., Awaitable[Any]], action: Callable[..., str]) -> Callable[..., Awaitable[Any]]:
         """A word to the server that has no answer. Told once it is sent, with the time before: so it stands before
@@ -295,7 +202,7 @@ class _Delivery:
         async def said(*args: Any, **options: Any) -> Any:
             at = moment()
             answer = await say(*args, **options)
-            _guarded(lambda: self.tell(action(*args, **options), at=at))
+            guarded(lambda: self.tell(action(*args, **options), at=at))
             return answer
 
         return said
@@ -309,9 +216,9 @@ class _Delivery:
                 answer = await ask(*args, **options)
             except (TimeoutError, NoRespondersError) as error:
                 name = type(error).__name__
-                _guarded(lambda: self.tell("AckSent", at=at, exception=name))
+                guarded(lambda: self.tell("AckSent", at=at, exception=name))
                 raise
-            _guarded(lambda: self.tell("Ack", at=at, until=_rfc3339(moment().time)))
+            guarded(lambda: self.tell("Ack", at=at, until=_rfc3339(moment().time)))
             return answer
 
         return asked
@@ -324,30 +231,6 @@ class _Outgoing:
         self.data = data
         self.headers = headers
         self.subject = subject
-
-
-def known_by(key: Key, message: Any) -> str | None:
-    """The id of a message (``headers``, ``data``), as ``key`` finds it; None where it has none."""
-    found: Any
-    if callable(key):
-        found = key(message)
-    elif key.startswith("$."):
-        found = _at(key, message.data)
-    else:
-        found = (message.headers or {}).get(key)
-    return None if found is None else str(found)
-
-
-def _at(path: str, data: bytes) -> Any:
-    try:
-        found = json.loads(data)
-    except ValueError:
-        return None
-    for name in path.removeprefix("$.").split("."):
-        if not isinstance(found, dict) or name not in found:
-            return None
-        found = found[name]
-    return found
 
 
 def _rfc3339(nanoseconds: int) -> str:

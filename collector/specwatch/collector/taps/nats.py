@@ -39,8 +39,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CollectorError
+from ..probes.deliveries import known_by
 from ..probes.emitter import moment
-from ..probes.nats import known_by
 from .writing import Seen, Writer
 
 REMEMBERED = 100_000
@@ -108,7 +108,7 @@ class Reading:
             yield from self._answer(message)
 
     def _publication(self, message: Any) -> Iterator[Seen]:
-        key = known_by(self.key, message)
+        key = known_by(self.key, message, message.headers, message.data)
         if message.reply:
             self._asked.put(message.reply, key or "")
         if key is not None and not self._ahead.take(key):
@@ -144,7 +144,7 @@ class Reading:
         about = self._about(message.reply)
         if about is None:
             return
-        key = known_by(self.key, message) or str(about[0])
+        key = known_by(self.key, message, message.headers, message.data) or str(about[0])
         self._keys.put(about[0], key)
         # The server has many hands: a message may be heard of on its way out before it is heard of on its way in.
         if self._published.get(key) is None:

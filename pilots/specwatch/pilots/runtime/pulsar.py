@@ -19,6 +19,8 @@ from .servers import ANSWER_WAIT, Server, address
 MEMORY = "-Xms128m -Xmx512m -XX:MaxDirectMemorySize=256m"
 START_WAIT = 120.0
 """Seconds within which a server must be up, on a machine with much else to do. Alone it takes eight."""
+KEEP_ALIVE = 2
+"""Seconds between two looks of the broker whether a client that said nothing is still there."""
 TOPICS = "persistent/public/default"
 
 
@@ -82,6 +84,8 @@ def configured(shipped: str, *, cluster: str, port: int, web: int) -> str:
         "listeningInterface": "lo",
         "acknowledgmentAtBatchIndexLevelEnabled": "true",
         "allowAutoTopicCreationType": "non-partitioned",
+        # A consumer that answers no more is given up within two of these, and not within a minute.
+        "keepAliveIntervalSeconds": KEEP_ALIVE,
     }
     kept = [line for line in shipped.splitlines() if line.partition("=")[0].strip() not in own]
     return "\n".join([*kept, *(f"{name}={value}" for name, value in own.items())]) + "\n"
