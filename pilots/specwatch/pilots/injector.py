@@ -96,6 +96,11 @@ class Injector:
         return self._over.is_set()
 
     @property
+    def is_restarting(self) -> bool:
+        """Whether a fault has the broker stopped, or waits for someone to notice that it is there again."""
+        return any(strike.fault.target == "broker" for strike, _ in self._running)
+
+    @property
     def doubt(self) -> tuple[str, str] | None:
         """The verdict that the run has at best where a fault is not proven, and why; None where all are."""
         for record in self.records:

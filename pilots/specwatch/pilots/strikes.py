@@ -50,11 +50,16 @@ class Strike:
     def process(self) -> guard.Process:
         return self.injector.bench.workers[self.name]
 
-    def wait(self, is_so: Callable[[], bool], seconds: float) -> Steps:
-        """Wait until something is so, at most some seconds. Whoever wants to know asks again."""
+    def wait(self, is_so: Callable[[], bool], seconds: float, *, beyond_restarts: bool = False) -> Steps:
+        """Wait until something is so, at most some seconds. Whoever wants to know asks again.
+
+        ``beyond_restarts``: the seconds begin anew as long as the broker is away because of another fault.
+        """
         deadline = self.injector.clock() + seconds
         while not is_so() and self.injector.clock() < deadline:
             yield
+            if beyond_restarts and self.injector.is_restarting:
+                deadline = self.injector.clock() + seconds
 
     def last(self, seconds: float) -> Steps:
         """Wait for some seconds."""
@@ -140,9 +145,8 @@ class Strike:
         """Wait until a body of the worker has taken a wish, and has come as far as that says."""
         # Before the first message is published, the workers are still starting: that has its own limit elsewhere.
         yield from self.wait(lambda: self.injector.first is not None or asked.taken() is not None, math.inf)
-        deadline = self.injector.clock() + PATIENCE
         while True:
-            yield from self.wait(lambda: asked.taken() is not None, deadline - self.injector.clock())
+            yield from self.wait(lambda: asked.taken() is not None, PATIENCE, beyond_restarts=True)
             taken = asked.taken()
             if taken is None:
                 raise PilotError(f"{self.whom()} began no body within {PATIENCE:g} s")
@@ -155,7 +159,7 @@ class Strike:
             yield from self.wait(lambda: asked.is_waiting() or self._is_over(asked), PATIENCE)
             if asked.is_waiting():
                 return
-            if not self._is_over(asked) or self.injector.clock() > deadline:
+            if not self._is_over(asked):
                 raise PilotError(f"the body of {taken[1]} did not come as far within {PATIENCE:g} s")
             asked.ask()
 

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from .plan import Settings
+from .plan import Plan, Settings
 
 LOOK = 0.05
 """Seconds between two looks."""
@@ -51,6 +51,24 @@ def until(is_so: Callable[[], bool], seconds: float) -> bool:
             return False
         time.sleep(LOOK)
     return True
+
+
+class Pace:
+    """When a producer publishes: spread over the time in which faults strike, if any do.
+
+    Where the broker was away it goes on as slowly as before, so that the faults after that have traffic under them.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._step = plan.span / plan.tasks
+        self._due = time.monotonic()
+
+    def pause(self) -> float:
+        """Seconds until the next message."""
+        now = time.monotonic()
+        seconds = max(0.0, self._due - now)
+        self._due = max(self._due, now) + self._step
+        return seconds
 
 
 def _ready(settings: Settings) -> Path:

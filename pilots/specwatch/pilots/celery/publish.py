@@ -7,7 +7,7 @@ import time
 
 from specwatch.collector.probes import configure
 
-from ..together import workers_are_ready
+from ..together import Pace, workers_are_ready
 from .app import make
 from .plan import Settings
 
@@ -20,10 +20,9 @@ def main() -> int:
     work = make(settings).tasks["pilot.work"]
     if not workers_are_ready(settings):
         return 1
-    began = time.monotonic()
+    pace = Pace(plan)
     for number, identity in enumerate(plan.ids()):
-        # Spread over the time in which faults strike, if any do.
-        time.sleep(max(0.0, began + plan.span * number / plan.tasks - time.monotonic()))
+        time.sleep(pace.pause())
         struck = number < plan.struck
         countdown = plan.countdown if struck and plan.experiment == "eta" else None
         work.apply_async(args=[struck], task_id=identity, countdown=countdown)

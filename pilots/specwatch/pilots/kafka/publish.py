@@ -11,12 +11,12 @@ from specwatch.collector.probes.confluent_kafka import Producer
 
 from ..plan import Settings
 from ..runtime.kafka import servers
-from ..together import READY_WAIT, workers_are_ready
+from ..together import READY_WAIT, Pace, workers_are_ready
 from . import group
 
 
 def publish(settings: Settings) -> int:
-    """Publish all tasks, each to its partition in turn; returns how many the broker did not take."""
+    """Publish all tasks, each to its partition in turn; returns 0, or how many the broker did not take."""
     plan = settings.plan
     # Sent again by itself, without a second message where the broker has it already.
     producer = Producer(
@@ -27,19 +27,20 @@ def publish(settings: Settings) -> int:
             "linger.ms": 0,
         }
     )
-    began = time.monotonic()
+    pace = Pace(plan)
     for number, identity in enumerate(plan.ids()):
         task = {"id": identity, "struck": number < plan.struck}
-        # Spread over the time in which faults strike, if any do.
-        time.sleep(max(0.0, began + plan.span * number / plan.tasks - time.monotonic()))
-        producer.poll(0)
+        time.sleep(pace.pause())
         producer.produce(
             group.topic(settings),
             json.dumps(task).encode(),
             partition=number % plan.workers,
             headers={"id": identity},
         )
-    return producer.flush(READY_WAIT)
+        # Where the broker is away it waits, as every producer does.
+        if left := producer.flush(READY_WAIT):
+            return left
+    return 0
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ from specwatch.collector.probes import configure
 from specwatch.collector.probes.nats import instrument
 
 from ..plan import Settings
-from ..together import LOOK, READY_WAIT, workers_are_ready
+from ..together import LOOK, READY_WAIT, Pace, workers_are_ready
 from .consumer import connect, make, stream
 
 ANSWER_WAIT = 5.0
@@ -25,11 +25,10 @@ async def publish(settings: Settings) -> None:
     client = await connect(settings)
     js = instrument(client.jetstream(), answers=False)
     await make(js, settings)
-    began = time.monotonic()
+    pace = Pace(plan)
     for number, identity in enumerate(plan.ids()):
         task = {"id": identity, "struck": number < plan.struck}
-        # Spread over the time in which faults strike, if any do.
-        await asyncio.sleep(max(0.0, began + plan.span * number / plan.tasks - time.monotonic()))
+        await asyncio.sleep(pace.pause())
         await send(js, stream(settings), identity, json.dumps(task).encode())
     await client.close()
 

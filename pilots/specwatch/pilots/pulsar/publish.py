@@ -11,7 +11,7 @@ from specwatch.collector.probes import configure
 from specwatch.collector.probes.pulsar import instrument
 
 from ..plan import Settings
-from ..together import LOOK, READY_WAIT, workers_are_ready
+from ..together import LOOK, READY_WAIT, Pace, workers_are_ready
 from . import subscription
 
 
@@ -22,11 +22,10 @@ def publish(settings: Settings) -> None:
     plan = settings.plan
     client = instrument(subscription.client(settings))
     producer: Any = None
-    began = time.monotonic()
+    pace = Pace(plan)
     for number, identity in enumerate(plan.ids()):
         task = {"id": identity, "struck": number < plan.struck}
-        # Spread over the time in which faults strike, if any do.
-        time.sleep(max(0.0, began + plan.span * number / plan.tasks - time.monotonic()))
+        time.sleep(pace.pause())
         deadline = time.monotonic() + READY_WAIT
         while True:
             try:
