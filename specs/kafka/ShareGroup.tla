@@ -228,16 +228,24 @@ Fail(t, w, a) ==
 
 ---------------------------------------------------- \* what a member says
 
-Has(x, c) == At(x, c.p, c.o) /\ x.state = "acquired" /\ (Fenced => x.owner = {c.w})
+Has(x, c) == x.state = "acquired" /\ (Fenced => x.owner = {c.w})
 
-(* The broker took the word, accept: of the member that has the record, by  *)
-(* whichever of its deliveries.                                             *)
+(* Of what no one is to get any more each word is taken, and does nothing.  *)
+IsOver(x) == x.state \in {"acked", "parked"}
+
+(* A word that the broker took: of the member that has the record, by       *)
+(* whichever of its deliveries. The record is y then.                       *)
+Word(t, c, x, y) ==
+  /\ ~c.said
+  /\ At(x, c.p, c.o)
+  /\ Has(x, c) \/ IsOver(x)
+  /\ copies' = [copies EXCEPT ![t] = Say(@, c)]
+  /\ messages' = [messages EXCEPT ![t] = Become(@, x, IF IsOver(x) THEN x ELSE y)]
+
+(* It took the word, accept. *)
 Ack(t, w, a) ==
   \E c \in Of(t, w, a) : \E x \in messages[t] :
-    /\ ~c.said
-    /\ Has(x, c)
-    /\ copies' = [copies EXCEPT ![t] = Say(@, c)]
-    /\ messages' = [messages EXCEPT ![t] = Become(@, x, [x EXCEPT !.state = "acked"])]
+    /\ Word(t, c, x, [x EXCEPT !.state = "acked"])
     /\ UNCHANGED <<published, received, database, closed>>
 
 (* It refused a word: the record is another's, or no one's.                 *)
@@ -250,19 +258,13 @@ AckFail(t, w, a) ==
 (* It took the word, release: for the next.                                 *)
 Nack(t, w, a) ==
   \E c \in Of(t, w, a) : \E x \in messages[t] :
-    /\ ~c.said
-    /\ Has(x, c)
-    /\ copies' = [copies EXCEPT ![t] = Say(@, c)]
-    /\ messages' = [messages EXCEPT ![t] = Become(@, x, Free(x))]
+    /\ Word(t, c, x, Free(x))
     /\ UNCHANGED <<published, received, database, closed>>
 
 (* It took the word, reject: never again.                                   *)
 Reject(t, w, a) ==
   \E c \in Of(t, w, a) : \E x \in messages[t] :
-    /\ ~c.said
-    /\ Has(x, c)
-    /\ copies' = [copies EXCEPT ![t] = Say(@, c)]
-    /\ messages' = [messages EXCEPT ![t] = Become(@, x, [x EXCEPT !.state = "parked"])]
+    /\ Word(t, c, x, [x EXCEPT !.state = "parked"])
     /\ closed' = [closed EXCEPT ![t] = TRUE]
     /\ UNCHANGED <<published, received, database>>
 

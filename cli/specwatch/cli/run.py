@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import signal
 import sys
 import tempfile
@@ -292,7 +293,7 @@ def run(
             running.append(stack.enter_context(started))
         predictions = []
         for own in plans:
-            say(f"{own.mode}: exploring the model, {pilot.configs[own.mode, own.experiment]}")
+            say(f"{own.mode}: exploring the model, {pilot.config(own)}")
             predictions.append(_predict(pilot, own, given))
         outcomes = []
         for own, one in zip(plans, running, strict=True):
@@ -312,16 +313,20 @@ def run(
 
 def _predict(pilot: Pilot, own: Plan, given: Mapping[str, Any]) -> Exploration:
     """What the mode's model says of it: whether an invariant can break."""
+    folder = shipped.specs_folder() / pilot.name
+    timeout = _EXPLORE_TIMEOUT if given["timeout"] is None else given["timeout"]
+    limits = given["max_states"], timeout, given["max_memory"]
+    return _explored(folder / pilot.spec(own), folder / pilot.config(own), *limits)
+
+
+@functools.cache  # Of a matrix: experiments have models in common.
+def _explored(
+    spec: Path, config: Path, max_states: int | None, timeout: float | None, max_memory: int | None
+) -> Exploration:
     from specwatch.checker.api import load_spec
     from specwatch.checker.explore import explore
 
-    folder = shipped.specs_folder() / pilot.name
-    return explore(
-        load_spec(folder / pilot.spec, folder / pilot.configs[own.mode, own.experiment]),
-        max_states=given["max_states"],
-        timeout=_EXPLORE_TIMEOUT if given["timeout"] is None else given["timeout"],
-        max_memory=given["max_memory"],
-    )
+    return explore(load_spec(spec, config), max_states=max_states, timeout=timeout, max_memory=max_memory)
 
 
 def _judge(

@@ -128,7 +128,7 @@ def _prediction(row: Row) -> str:
     found = row.prediction
     said = f"violates {found.invariant}" if found.outcome == "violates" else row.predicted
     counts = f"{found.generated:,} states generated, {found.distinct:,} distinct, depth {found.depth}"
-    return f"{said}: {counts} ({row.pilot.configs[row.plan.mode, row.plan.experiment]})"
+    return f"{said}: {counts} ({row.pilot.config(row.plan)})"
 
 
 def _story(row: Row) -> tuple[list[str], list[str]]:

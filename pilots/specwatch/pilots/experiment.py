@@ -279,8 +279,8 @@ class Experiment:
             self.directory,
             events=events,
             rows=outcome.rows,
-            spec=spec_folder / self.pilot.spec,
-            config=spec_folder / self.pilot.configs[self.plan.mode, self.plan.experiment],
+            spec=spec_folder / self.pilot.spec(self.plan),
+            config=spec_folder / self.pilot.config(self.plan),
             binding=self.pilot.binding(self.plan),
             versions=outcome.versions,
         )

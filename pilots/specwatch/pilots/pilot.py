@@ -34,8 +34,6 @@ class Pilot:
     """What the runtime starts, a row of ``runtime.programs.SOURCES``; PostgreSQL always besides."""
     clients: tuple[str, ...]
     """Distributions whose versions are reported."""
-    spec: str
-    """The module's file in ``specs/<name>``."""
     experiments: Mapping[str, str]
     """Name → one sentence for people, with the plan's fields in braces. The first is the default."""
     configs: Mapping[tuple[Mode, str], str]
@@ -56,6 +54,14 @@ class Pilot:
     """Delivers the message of a key again before its timeout, where anyone can; whether it was held."""
     lacks: frozenset[Need] = frozenset()
     """What faults are made with, and cannot be had here: a proxy, a nack."""
+
+    def spec(self, plan: Plan) -> str:
+        """The module's file in ``specs/<name>``; its configs are called after it."""
+        return f"{self.config(plan).partition('.')[0]}.tla"
+
+    def config(self, plan: Plan) -> str:
+        """The config's file in ``specs/<name>``."""
+        return self.configs[plan.mode, plan.experiment]
 
     @property
     def needs(self) -> tuple[str, ...]:

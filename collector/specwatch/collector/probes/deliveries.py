@@ -1,7 +1,7 @@
-"""What the probes have in common for brokers that number a message's deliveries: NATS JetStream and Pulsar.
+"""What the probes have in common for what numbers a message's deliveries: JetStream, Pulsar, Kafka's share groups.
 
-A message that was received carries its ``Delivery``, as its attribute ``specwatch``. Parameters of the events: t is
-what the message is known by, w the worker's name, a how often the message was delivered before this.
+A message that was received carries its ``Delivery``, where it can, as its attribute ``specwatch``. Parameters of the
+events: t is what the message is known by, w the worker's name, a how often the message was delivered before this.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -77,10 +78,14 @@ class Delivery:
         self.tell("Done")
 
 
-@contextlib.contextmanager
-def handling(msg: Any) -> Iterator[None]:
+def handling(msg: Any) -> AbstractContextManager[None]:
     """The body that works on a message: its begin is ``Start``, its end ``Done``, or ``Fail`` where it raises."""
-    delivery: Delivery | None = getattr(msg, "specwatch", None)
+    return handling_of(getattr(msg, "specwatch", None))
+
+
+@contextlib.contextmanager
+def handling_of(delivery: Delivery | None) -> Iterator[None]:
+    """The same of a delivery."""
     token = _running.set(delivery)
     guarded(lambda: _of(delivery).tell("Start"))
     try:

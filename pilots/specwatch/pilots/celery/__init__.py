@@ -40,7 +40,6 @@ PILOT = Pilot(
     title="Celery on Redis",
     server="valkey",
     clients=("celery", "kombu", "redis", "psycopg"),
-    spec="CeleryRedis.tla",
     experiments=EXPERIMENTS,
     configs=CONFIGS,
     ends=frozenset({"Done", "Fail", "Retry", "Revoke", "Expire", "Nack", "Reject", "RestoreOnShutdown"}),

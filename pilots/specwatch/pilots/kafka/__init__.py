@@ -1,17 +1,23 @@
-"""The pilot on Kafka: a consumer group of confluent-kafka that stores a row for each message.
+"""The pilot on Kafka: a group of confluent-kafka's consumers that stores a row for each message.
 
 ``poll-overrun``: a member works longer than ``max.poll.interval.ms`` after its effect. Its client leaves the group, the
 partition is given to another, which begins at the committed offset, and the late commit is refused.
+``consumer-protocol``: the same in a group whose protocol is that of KIP-848. ``share-group``: a member of a share group
+(KIP-932) works longer than the broker locks a record for it, and its late word is refused.
 """
 
 from __future__ import annotations
 
-import json
-
 from ..pilot import Pilot
 from ..plan import MODES, Mode, Plan, Settings, struck_of
+from .bindings import binding
 
-EXPERIMENTS = {"poll-overrun": "a task that works longer than the max.poll.interval.ms of {timeout:g} s"}
+EXPERIMENTS = {
+    "poll-overrun": "a task that works longer than the max.poll.interval.ms of {timeout:g} s",
+    "consumer-protocol": "the same with the group protocol of KIP-848",
+    "share-group": "a share group, and a task that works longer than its record is locked, {timeout:g} s",
+}
+MODELS = {"poll-overrun": "Kafka", "consumer-protocol": "Kafka", "share-group": "ShareGroup"}
 
 
 def plan(mode: Mode, experiment: str = "poll-overrun", *, tasks: int = 1, workers: int = 2, seed: int = 0) -> Plan:
@@ -30,47 +36,11 @@ def plan(mode: Mode, experiment: str = "poll-overrun", *, tasks: int = 1, worker
     )
 
 
-def binding(plan: Plan) -> str:
-    """The binding by which a run is judged. All that the probe can tell is told, so that little is hidden."""
-    return f"""\
-# How this run was judged; `specwatch check` and this folder's name judge it again.
-
-spec = "spec.tla"
-config = "spec.cfg"
-format = "native"
-scope = "key"
-order = "total"  # one machine, one clock: events.jsonl is in the order in which things happened
-start = "init"
-require = {json.dumps(plan.required)}
-
-# What a guard answers is seen in what follows, Execute or Skip.
-hidden = ["Check"]
-
-# The pilot commits once and takes nothing back, and its producer, which may publish again, is not killed.
-never_lost = ["Republish", "Undo"]
-# A process tells of one worker, and writes what it did before it goes on: what is missing of one that was killed is no
-# more than a step of each of its threads.
-by_emitter = ["w"]
-unwritten = {plan.concurrency + 1}
-
-terminal = ["Done", "Fail"]
-
-[key]
-param = "t"
-
-[constants]
-Tasks = {{ keys = true }}
-Workers = {{ values = "w" }}
-Partitions = {{ values = "p" }}
-Offsets = {{ values = "o" }}
-"""
-
-
 def waiting(settings: Settings) -> int:
-    """Messages above the committed offsets. Raises ``ServerError``."""
-    from . import group
+    """Messages that are not done with. Raises ``ServerError``."""
+    from . import group, share
 
-    return group.waiting(settings)
+    return share.waiting(settings) if settings.plan.experiment == "share-group" else group.waiting(settings)
 
 
 PILOT = Pilot(
@@ -78,9 +48,8 @@ PILOT = Pilot(
     title="Kafka",
     server="kafka",
     clients=("confluent-kafka", "psycopg"),
-    spec="Kafka.tla",
     experiments=EXPERIMENTS,
-    configs={(mode, "poll-overrun"): f"Kafka.{mode}.cfg" for mode in MODES},
+    configs={(mode, name): f"{model}.{mode}.cfg" for mode in MODES for name, model in MODELS.items()},
     ends=frozenset({"Done", "Fail"}),
     worker=f"{__name__}.worker",
     producer=f"{__name__}.publish",

@@ -15,12 +15,17 @@ def topic(settings: Settings) -> str:
     return f"{settings.prefix}pilot"
 
 
+def partitions(settings: Settings) -> int:
+    """A partition for each worker; for a share group one, since of several each would be given to some members."""
+    return 1 if settings.plan.experiment == "share-group" else settings.plan.workers
+
+
 def make(settings: Settings) -> None:
-    """Make the topic, a partition for each worker, where it is not there yet. Raises ``ServerError``."""
+    """Make the topic, where it is not there yet. Raises ``ServerError``."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.cimpl import NewTopic
 
-    new = NewTopic(topic(settings), num_partitions=settings.plan.workers, replication_factor=1)
+    new = NewTopic(topic(settings), num_partitions=partitions(settings), replication_factor=1)
     client = admin(settings.broker)  # It must outlive what was asked of it.
     for future in client.create_topics([new], request_timeout=ANSWER_WAIT).values():
         try:
@@ -33,14 +38,16 @@ def make(settings: Settings) -> None:
 def member(settings: Settings) -> dict[str, Any]:
     """What a member of the group is told: times as short as the plan says, and no commit but the application's."""
     timeout = round(settings.plan.timeout * 1000)
+    classic = {"session.timeout.ms": timeout, "heartbeat.interval.ms": 500}
+    # There the broker says how long a session is.
+    own = {"group.protocol": "consumer"} if settings.plan.experiment == "consumer-protocol" else classic
     return {
         "bootstrap.servers": servers(settings.broker),
         "group.id": topic(settings),
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "max.poll.interval.ms": timeout,
-        "session.timeout.ms": timeout,
-        "heartbeat.interval.ms": 500,
+        **own,
         "topic.metadata.refresh.interval.ms": 1000,
         "reconnect.backoff.max.ms": 500,
     }
@@ -55,7 +62,7 @@ def waiting(settings: Settings) -> int:
     try:
         if name not in client.list_topics(timeout=ANSWER_WAIT).topics:
             return 0
-        parts = [TopicPartition(name, number) for number in range(settings.plan.workers)]
+        parts = [TopicPartition(name, number) for number in range(partitions(settings))]
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = client.list_offsets(dict.fromkeys(parts, latest), request_timeout=ANSWER_WAIT)
         ends = {part.partition: future.result().offset for part, future in asked.items()}

@@ -34,7 +34,7 @@ def publish(settings: Settings) -> int:
         producer.produce(
             group.topic(settings),
             json.dumps(task).encode(),
-            partition=number % plan.workers,
+            partition=number % group.partitions(settings),
             headers={"id": identity},
         )
         # Where the broker is away it waits, as every producer does.

@@ -85,7 +85,6 @@ PILOT = Pilot(
     title="NATS JetStream",
     server="nats",
     clients=("nats-py", "psycopg"),
-    spec="JetStream.tla",
     experiments=EXPERIMENTS,
     configs={(mode, experiment): f"JetStream.{mode}.cfg" for mode in MODES for experiment in EXPERIMENTS},
     ends=frozenset({"Done", "Fail"}),

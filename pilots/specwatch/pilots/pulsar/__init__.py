@@ -110,7 +110,6 @@ PILOT = Pilot(
     title="Apache Pulsar",
     server="pulsar",
     clients=("pulsar-client", "psycopg"),
-    spec="Pulsar.tla",
     experiments=EXPERIMENTS,
     configs={(mode, experiment): f"Pulsar.{mode}.cfg" for mode in MODES for experiment in EXPERIMENTS},
     ends=frozenset({"Done", "Fail"}),

@@ -25,7 +25,6 @@ PILOT = Pilot(
     title="RabbitMQ",
     server="rabbitmq",
     clients=("pika", "psycopg"),
-    spec="RabbitMQ.tla",
     experiments=EXPERIMENTS,
     configs=CONFIGS,
     ends=frozenset({"Done", "Fail"}),

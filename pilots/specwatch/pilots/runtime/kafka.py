@@ -92,6 +92,9 @@ def properties(home: Path, *, port: int, controller: int) -> Mapping[str, object
         "group.min.session.timeout.ms": 1000,
         "group.consumer.min.session.timeout.ms": 1000,
         "group.consumer.min.heartbeat.interval.ms": 300,
+        # With the protocol of KIP-848 the broker says both; a session is as long as the pilot's members want.
+        "group.consumer.session.timeout.ms": 4000,
+        "group.consumer.heartbeat.interval.ms": 500,
         "group.share.min.record.lock.duration.ms": 1000,
     }
 
