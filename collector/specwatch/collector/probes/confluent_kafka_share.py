@@ -40,7 +40,8 @@ __all__ = ["ShareConsumer", "executed", "handling", "skipped", "undone"]
 WORDS = {AcknowledgeType.ACCEPT: "Ack", AcknowledgeType.RELEASE: "Nack", AcknowledgeType.REJECT: "Reject"}
 """What each word is called where the broker took it."""
 
-_held: OrderedDict[Place, Delivery] = OrderedDict()
+_held: OrderedDict[tuple[Place, int], Delivery] = OrderedDict()
+"""By place and number of delivery: what the members of this process received last."""
 
 
 class ShareConsumer(confluent_kafka.ShareConsumer):
@@ -62,8 +63,10 @@ class ShareConsumer(confluent_kafka.ShareConsumer):
     ) -> None:
         super().__init__(config)
         self.specwatch = kafka.Member(worker, key, infers=execute == "return")
+        self._unanswered: dict[Place, Delivery] = {}
+        """What this member received and has no answer of."""
         self._words: dict[Place, str] = {}
-        """What was said of a message and is not answered yet."""
+        """What it said of some of that."""
         self._asked: Moment = moment()
         self._heard: Callable[[Any, Any], None] | None = None
         super().set_acknowledgement_commit_callback(self._answered)
@@ -111,7 +114,7 @@ class ShareConsumer(confluent_kafka.ShareConsumer):
         place = _place(message)
         headers, key = message.headers(), self.specwatch.key
         found = kafka.header(headers, key) if isinstance(key, str) else key(message)
-        delivery = _held[place] = Delivery(
+        delivery = self._unanswered[place] = _held[place, message.delivery_count()] = Delivery(
             found or str(place),
             self.specwatch.name,
             message.delivery_count() - 1,
@@ -119,7 +122,6 @@ class ShareConsumer(confluent_kafka.ShareConsumer):
             extra={},
             traceparent=kafka.header(headers, "traceparent"),
         )
-        _held.move_to_end(place)
         if len(_held) > REMEMBERED:
             _held.popitem(last=False)
         delivery.tell("Pickup", params={"p": kafka.partition(place), "o": place.offset})
@@ -138,7 +140,7 @@ class ShareConsumer(confluent_kafka.ShareConsumer):
                 place = Place(one.topic, one.partition, offset)
                 # Where the application says nothing, the client accepts.
                 word = self._words.pop(place, "Ack")
-                delivery = _held.get(place)
+                delivery = self._unanswered.pop(place, None)
                 if delivery is None:
                     continue
                 if error is None:
@@ -149,7 +151,7 @@ class ShareConsumer(confluent_kafka.ShareConsumer):
 
 def handling(message: Any) -> AbstractContextManager[None]:
     """The body that works on a message: its begin is ``Start``, its end ``Done``, or ``Fail`` where it raises."""
-    return deliveries.handling_of(_held.get(_place(message)))
+    return deliveries.handling_of(_held.get((_place(message), message.delivery_count())))
 
 
 def _place(message: Any) -> Place:
