@@ -15,8 +15,9 @@ from tests.pilots.bench import VERDICTS, Bench, judged
 from specwatch.pilots import pilot, run_directory, runtime
 from specwatch.pilots.chaos import scheduled
 from specwatch.pilots.errors import PilotError
-from specwatch.pilots.plan import MODES, Mode, Plan, Settings
-from specwatch.pilots.pulsar import EXPERIMENTS, PILOT, subscription
+from specwatch.pilots.plan import MODES, Mode
+from specwatch.pilots.pulsar import PILOT, subscription
+from specwatch.pilots.pulsar.plan import EXPERIMENTS, Plan, Settings
 from specwatch.pilots.runtime import ServerError
 from specwatch.pilots.runtime.pulsar import service
 
@@ -24,7 +25,9 @@ SPECS = Path(__file__).parents[2] / "specs" / "pulsar"
 
 
 def plan(mode: Mode, experiment: str = "ack-timeout", **more: int) -> Plan:
-    return PILOT.plan(mode, experiment, **more)
+    made = PILOT.plan(mode, experiment, **more)
+    assert isinstance(made, Plan)
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ def test_a_kafka_of_others_is_left_as_it_was(kafka_broker: runtime.Server, tmp_p
 
 
 def test_a_pulsar_of_others_is_left_as_it_was(pulsar_broker: runtime.Server, tmp_path: Path) -> None:
-    from pulsar import Client, ConsoleLogger, LoggerLevel  # type: ignore[import-untyped]
+    from pulsar import Client, ConsoleLogger, LoggerLevel
 
     theirs = f"theirs-{secrets.token_hex(4)}"
     client = Client(pulsar.service(pulsar_broker.url), logger=ConsoleLogger(LoggerLevel.Error))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plan import Settings
+from .. import plan as common
 from ..runtime.pulsar import service, stats, topics
+from .plan import Settings
 
 SUBSCRIPTION = "pilot"
 OPERATION_WAIT = 5
@@ -14,12 +15,12 @@ NACK_DELAY = 0.2
 """Seconds from a negative ack to the client's asking."""
 
 
-def topic(settings: Settings) -> str:
+def topic(settings: common.Settings) -> str:
     """The topic's name."""
     return f"{settings.prefix}pilot"
 
 
-def client(settings: Settings) -> Any:
+def client(settings: common.Settings) -> Any:
     """A ``pulsar.Client`` that connects again by itself whenever its connection is lost. Raises ``ServerError``."""
     import pulsar
 
@@ -33,11 +34,11 @@ def subscribe(client: Any, settings: Settings, worker: str) -> Any:
     import pulsar
 
     plan = settings.plan
-    kinds = {"key-shared": pulsar.ConsumerType.KeyShared}
+    kinds = {"Shared": pulsar.ConsumerType.Shared, "Key_Shared": pulsar.ConsumerType.KeyShared}
     return client.subscribe(
         topic(settings),
         SUBSCRIPTION,
-        consumer_type=kinds.get(plan.experiment, pulsar.ConsumerType.Shared),
+        consumer_type=kinds[plan.subscription],
         consumer_name=worker,
         initial_position=pulsar.InitialPosition.Earliest,
         receiver_queue_size=1,  # Without a queue the client has no ack timer.
@@ -46,7 +47,7 @@ def subscribe(client: Any, settings: Settings, worker: str) -> Any:
     )
 
 
-def waiting(settings: Settings) -> int:
+def waiting(settings: common.Settings) -> int:
     """Messages that the broker has not seen acked. Raises ``ServerError``."""
     name = topic(settings)
     if name not in topics(settings.broker, name):

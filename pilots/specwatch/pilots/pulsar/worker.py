@@ -23,9 +23,9 @@ from specwatch.collector.probes.pulsar import executed, handling, instrument, sk
 
 from .. import together, wishes
 from ..guards import GUARDS, Copy
-from ..plan import Settings
 from ..together import say_ready
 from . import subscription
+from .plan import Settings
 
 LISTEN = 0.2
 """Seconds that a consumer waits for a message: within so long a worker hears that it is to stop."""
@@ -99,7 +99,7 @@ class Worker:
 
         def meet() -> None:
             first = not copies.exists()
-            if first and self.settings.plan.experiment in ("close", "key-shared"):
+            if first and self.settings.plan.closes:
                 copies.mkdir(parents=True, exist_ok=True)
                 consumer.close()
             together.meet(copies, self.settings.plan.patience)

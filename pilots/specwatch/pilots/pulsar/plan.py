@@ -1,0 +1,117 @@
+"""What is run on Pulsar: its experiments, what a plan has besides, and how a run is judged."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Literal
+
+import msgspec
+
+from .. import plan as common
+from ..plan import Mode, struck_of
+
+EXPERIMENTS = {
+    "ack-timeout": "a task that works longer than the ack timeout of {timeout:g} s, in a Shared subscription",
+    "close": "a consumer that is closed while its task works, in a Shared subscription",
+    "key-shared": "a consumer that is closed while its task works, in a Key_Shared subscription",
+}
+
+TIMEOUT = 10.0
+"""Seconds: the shortest ack timeout that the client takes."""
+
+
+class Plan(common.Plan, frozen=True, kw_only=True):
+    """The timeout is the client's ack timeout."""
+
+    subscription: Literal["Shared", "Key_Shared"] = "Shared"
+    closes: bool = False
+    """Whether the first copy of a struck task closes its consumer while it works."""
+
+
+class Settings(common.Settings, frozen=True, kw_only=True):
+    """What a worker or the producer is told."""
+
+    plan: Plan
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """As of all pilots, with the plan's own fields."""
+        return msgspec.json.decode(os.environ[common.ENVIRONMENT], type=cls)
+
+
+def plan(mode: Mode, experiment: str = "ack-timeout", *, tasks: int = 1, workers: int = 2, seed: int = 0) -> Plan:
+    """A plan in which the fault is sure to strike.
+
+    What is asked for again may come to the same consumer. So a worker works on one message more than are struck, and on
+    one besides for what a fault holds up.
+    """
+    struck = struck_of(tasks)
+    return Plan(
+        mode=mode,
+        experiment=experiment,
+        tasks=tasks,
+        workers=workers,
+        concurrency=struck + 2,
+        struck=struck,
+        seed=seed,
+        timeout=TIMEOUT,
+        subscription="Key_Shared" if experiment == "key-shared" else "Shared",
+        closes=experiment != "ack-timeout",
+    )
+
+
+def binding(plan: common.Plan) -> str:
+    """The binding by which a run is judged. All that the probe can tell is told, so that little is hidden."""
+    # Times of a log whose clock was made wrong say nothing about the timer.
+    clocks = "clock" in plan.faults or "random" in plan.faults
+    timer = "" if clocks else 'after = "Pickup"\nmin = "ack_timeout"\n'
+    return f"""\
+# How this run was judged; `specwatch check` and this folder's name judge it again.
+
+spec = "spec.tla"
+config = "spec.cfg"
+format = "native"
+scope = "key"
+order = "total"  # one machine, one clock: events.jsonl is in the order in which things happened
+skew = "250ms"   # from a receipt by the client, whose timer begins then, to the application's
+start = "init"
+require = {json.dumps(plan.required)}
+
+# The pilot commits once and takes nothing back, its producer, which may publish again, is not killed, and who is killed
+# closes nothing.
+never_lost = ["Republish", "Undo", "Close"]
+# A process tells of one worker, and writes what it did before it goes on: what is missing of one that was killed is no
+# more than a step of each of its threads.
+by_emitter = ["w"]
+unwritten = {plan.concurrency + 1}
+
+terminal = ["Done", "Fail", "Ack", "AckFail"]
+
+[key]
+param = "t"
+
+[constants]
+Tasks = {{ keys = true }}
+Workers = {{ values = "w" }}
+Batched = {{ values = "b" }}
+
+# What a guard answers is seen in what follows, Execute or Skip.
+[hidden.Check]
+
+# What is delivered to a worker that is stopped, or works on as much as it can, waits for it.
+[hidden.Deliver]
+
+# An ack goes a moment later, with others; a negative ack when its delay is over.
+[hidden.AckArrives]
+[hidden.Redeliver]
+
+# The broker gives up a consumer that is gone, or that was silent for too long, and tells no one.
+[hidden.Replay]
+
+# The client tells no one. Its timer is as long as the consumer says.
+[hidden.AckTimeout]
+{timer}
+[settings]
+ack_timeout = "{plan.timeout:g}s"
+"""
