@@ -9,12 +9,15 @@ import socket
 import subprocess
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from specwatch.collector.probes import configure, failures, kafka, stop
 
 HERE = Path(__file__).parent
 PATIENCE = 60.0
@@ -30,6 +33,24 @@ def eventually(condition: Callable[[], Any], what: str) -> Any:
         assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
         time.sleep(0.02)
     return answer
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[Event]]]:
+    """What the probes in this process told so far, but for its own begin and end, in the order of their times."""
+    monkeypatch.setattr(kafka, "_published", OrderedDict())
+    before = failures()
+    configure(tmp_path / "events", role="test")
+
+    def read() -> list[Event]:
+        stop()
+        lines = [line for file in (tmp_path / "events").glob("*.jsonl") for line in file.read_text().splitlines()]
+        events = [event for event in map(json.loads, lines) if event.get("lane") != "emitter"]
+        return sorted(events, key=lambda event: event["monotonic"])
+
+    yield read
+    configure("", role="test")
+    assert failures() == before
 
 
 class Worker:

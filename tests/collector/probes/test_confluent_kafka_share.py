@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from specwatch.cli.app import app
-from specwatch.collector.probes import configure, failures, stop
 from specwatch.collector.probes import confluent_kafka as producers
 from specwatch.collector.probes import confluent_kafka_share as probe
-from specwatch.collector.probes import kafka as common
 from specwatch.pilots.runtime import Server, kafka
 
 Event = dict[str, Any]
@@ -33,24 +30,6 @@ BINDING = str(Path(__file__).parents[3] / "specs" / "kafka" / "binding.share.tom
 PATIENCE = 40.0
 LOCK = 3.0
 """Seconds that the broker locks a record."""
-
-
-@pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[Event]]]:
-    """What the probe told so far, but for the process's own begin and end, in the order of its times."""
-    monkeypatch.setattr(common, "_published", OrderedDict())
-    before = failures()
-    configure(tmp_path / "events", role="test")
-
-    def read() -> list[Event]:
-        stop()
-        lines = [line for file in (tmp_path / "events").glob("*.jsonl") for line in file.read_text().splitlines()]
-        events = [event for event in map(json.loads, lines) if event.get("lane") != "emitter"]
-        return sorted(events, key=lambda event: event["monotonic"])
-
-    yield read
-    configure("", role="test")
-    assert failures() == before
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ import pytest
 from click.testing import CliRunner
 
 from specwatch.cli.app import app
-from specwatch.collector.probes import configure, failures, stop
 from specwatch.collector.probes.pulsar import executed, handling, instrument, skipped, undone
 from specwatch.pilots.runtime import Server
 from specwatch.pilots.runtime.pulsar import service
@@ -30,23 +29,6 @@ ACK_TIMEOUT = 10_000
 """Milliseconds: the shortest that the client takes."""
 SOON = 1.0
 """Seconds within which the broker has an ack, or a message that would come has come."""
-
-
-@pytest.fixture
-def told(tmp_path: Path) -> Iterator[Callable[[], list[Event]]]:
-    """What the probe told so far, but for the process's own begin and end, in the order of its times."""
-    before = failures()
-    configure(tmp_path / "events", role="test")
-
-    def read() -> list[Event]:
-        stop()
-        lines = [line for file in (tmp_path / "events").glob("*.jsonl") for line in file.read_text().splitlines()]
-        events = [event for event in map(json.loads, lines) if event.get("lane") != "emitter"]
-        return sorted(events, key=lambda event: event["monotonic"])
-
-    yield read
-    configure("", role="test")
-    assert failures() == before
 
 
 class Bench:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 
 import msgspec
 
+from .. import bindings
 from .. import plan as common
 from ..plan import Mode, struck_of
 
@@ -81,36 +81,16 @@ def plan(
 
 def binding(plan: common.Plan) -> str:
     """The binding by which a run is judged. All that the probes can tell is told, so that little is hidden."""
-    # A worker that was killed leaves in doubt what it held: that must not be the whole run.
-    scope = "key" if plan.faults else "run"
-    return f"""\
-# How this run was judged; `specwatch check` and this folder's name judge it again.
-
-spec = "spec.tla"
-config = "spec.cfg"
-format = "native"
-scope = "{scope}"
-order = "total"  # one machine, one clock: events.jsonl is in the order in which things happened
-start = "init"
-require = {json.dumps(plan.required)}
-
+    return bindings.binding(
+        plan,
+        # A worker that was killed leaves in doubt what it held: that must not be the whole run.
+        scope="key" if plan.faults else "run",
+        hidden="""\
 # VisTimeout: Redis tells no one. Check: what a guard answers is seen in what follows, Execute or Skip.
 # Resend: the next attempt is sent before the retry is told.
 hidden = ["Check", "Resend", "VisTimeout"]
-
-# The pilot commits once and takes nothing back, and its producer, which may publish again, is not killed.
-never_lost = ["Republish", "Undo"]
-# A process tells of one worker, has one thread that does so, and writes what it did before it goes on: what is missing
-# of one that was killed is one step.
-by_emitter = ["w"]
-unwritten = 1
-
-terminal = ["Done", "Fail", "Ack", "Reject", "Revoke", "Expire"]
-
-[key]
-param = "t"
-
-[constants]
-Tasks = {{ keys = true }}
-Workers = {{ values = "w" }}
-"""
+""",
+        unwritten=1,  # One thread of its main process tells of all.
+        terminal=("Done", "Fail", "Ack", "Reject", "Revoke", "Expire"),
+        constants="",
+    )

@@ -9,31 +9,8 @@ partition is given to another, which begins at the committed offset, and the lat
 from __future__ import annotations
 
 from ..pilot import Pilot
-from ..plan import MODES, Mode, Plan, Settings, struck_of
-from .bindings import binding
-
-EXPERIMENTS = {
-    "poll-overrun": "a task that works longer than the max.poll.interval.ms of {timeout:g} s",
-    "consumer-protocol": "the same with the group protocol of KIP-848",
-    "share-group": "a share group, and a task that works longer than its record is locked, {timeout:g} s",
-}
-MODELS = {"poll-overrun": "Kafka", "consumer-protocol": "Kafka", "share-group": "ShareGroup"}
-
-
-def plan(mode: Mode, experiment: str = "poll-overrun", *, tasks: int = 1, workers: int = 2, seed: int = 0) -> Plan:
-    """A plan in which the fault is sure to strike: a member works on one message at a time, so that one must be left
-    for the other copy of what is struck.
-    """
-    return Plan(
-        mode=mode,
-        experiment=experiment,
-        tasks=tasks,
-        workers=workers,
-        concurrency=1,
-        struck=min(struck_of(tasks), max(1, workers - 1)),
-        seed=seed,
-        timeout=4.0,
-    )
+from ..plan import MODES, Settings
+from .plan import EXPERIMENTS, MODELS, binding, plan
 
 
 def waiting(settings: Settings) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Literal
 
 import msgspec
 
+from .. import bindings
 from .. import plan as common
 from ..plan import Mode, struck_of
 
@@ -63,42 +63,11 @@ def plan(mode: Mode, experiment: str = "ack-timeout", *, tasks: int = 1, workers
 
 def binding(plan: common.Plan) -> str:
     """The binding by which a run is judged. All that the probe can tell is told, so that little is hidden."""
-    # Times of a log whose clock was made wrong say nothing about the timer.
-    clocks = "clock" in plan.faults or "random" in plan.faults
-    timer = "" if clocks else 'after = "Pickup"\nmin = "ack_timeout"\n'
-    return f"""\
-# How this run was judged; `specwatch check` and this folder's name judge it again.
-
-spec = "spec.tla"
-config = "spec.cfg"
-format = "native"
-scope = "key"
-order = "total"  # one machine, one clock: events.jsonl is in the order in which things happened
-skew = "250ms"   # from a receipt by the client, whose timer begins then, to the application's
-start = "init"
-require = {json.dumps(plan.required)}
-
-# The pilot commits once and takes nothing back, its producer, which may publish again, is not killed, and who is killed
-# closes nothing.
-never_lost = ["Republish", "Undo", "Close"]
-# A process tells of one worker, and writes what it did before it goes on: what is missing of one that was killed is no
-# more than a step of each of its threads.
-by_emitter = ["w"]
-unwritten = {plan.concurrency + 1}
-
-terminal = ["Done", "Fail", "Ack", "AckFail"]
-
-[key]
-param = "t"
-
-[constants]
-Tasks = {{ keys = true }}
-Workers = {{ values = "w" }}
-Batched = {{ values = "b" }}
-
-# What a guard answers is seen in what follows, Execute or Skip.
-[hidden.Check]
-
+    return bindings.binding(
+        plan,
+        skew='skew = "250ms"   # from a receipt by the client, whose timer begins then, to the application\'s\n',
+        hidden=f"""\
+{bindings.CHECK}
 # What is delivered to a worker that is stopped, or works on as much as it can, waits for it.
 [hidden.Deliver]
 
@@ -110,8 +79,8 @@ Batched = {{ values = "b" }}
 [hidden.Replay]
 
 # The client tells no one. Its timer is as long as the consumer says.
-[hidden.AckTimeout]
-{timer}
-[settings]
-ack_timeout = "{plan.timeout:g}s"
-"""
+{bindings.timer(plan, "AckTimeout", after="Pickup", length="ack_timeout")}""",
+        never_lost=("Close",),
+        terminal=("Done", "Fail", "Ack", "AckFail"),
+        constants='Batched = { values = "b" }\n',
+    )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from .. import bindings
 from .. import plan as common
 from ..plan import MODES, Mode, Plan, striking
 from ..runtime.rabbitmq import CONSUMER_TIMEOUT
@@ -27,37 +26,17 @@ def plan(mode: Mode, experiment: str = "consumer-timeout", *, tasks: int = 1, wo
 
 def binding(plan: common.Plan) -> str:
     """The binding by which a run is judged. All that the probes can tell is told, so that little is hidden."""
-    return f"""\
-# How this run was judged; `specwatch check` and this folder's name judge it again.
-
-spec = "spec.tla"
-config = "spec.cfg"
-format = "native"
-scope = "key"
-order = "total"  # one machine, one clock: events.jsonl is in the order in which things happened
-start = "init"
-require = {json.dumps(plan.required)}
-
+    return bindings.binding(
+        plan,
+        hidden="""\
 # Requeue: the broker closes a channel, and its worker learns of it later. Return and WordLost: what was on its way just
 # then. Check: what a guard answers is seen in what follows, Execute or Skip.
 hidden = ["Check", "Requeue", "Return", "WordLost"]
-
-# The pilot commits once and takes nothing back, and its producer, which may publish again, is not killed.
-never_lost = ["Republish", "Undo"]
-# A process tells of one worker, and writes what it did before it goes on: what is missing of one that was killed is no
-# more than a step of each of its threads.
-by_emitter = ["w"]
-unwritten = {plan.concurrency + 1}
-
-terminal = ["Done", "Fail", "Ack", "AckFail", "Reject"]
-
-[key]
-param = "t"
-
-[constants]
-Tasks = {{ keys = true }}
-Workers = {{ values = "w" }}
-Connections = {{ values = "n" }}
-Channels = {{ values = "c" }}
-Tags = {{ values = "d" }}
-"""
+""",
+        terminal=("Done", "Fail", "Ack", "AckFail", "Reject"),
+        constants="""\
+Connections = { values = "n" }
+Channels = { values = "c" }
+Tags = { values = "d" }
+""",
+    )
