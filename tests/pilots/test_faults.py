@@ -427,6 +427,19 @@ class Clock:
         return self.now
 
 
+def test_a_fault_waits_for_a_broker_that_another_has_stopped(idle: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(Injector, "is_restarting", property(lambda _: now[0] < 100))
+    idle.publish()
+    made = Injector(idle, Schedule(faults=[fault("long")], span=0.0), timeout=TIMEOUT, clock=lambda: now[0])
+    seen = []
+    for seconds in (0.0, 50.0, 99.0, 101.0, 125.0):
+        now[0] = seconds
+        seen.append(made.step())
+    assert seen == [False, False, False, False, True]
+    assert made.records[0].why_not == "any worker began no body within 20 s"
+
+
 @pytest.mark.parametrize("kind", ["stall", "long", "kill", "nack", "early", "cut", "black-hole"])
 def test_a_fault_that_no_body_came_to_is_not_proven(idle: Bench, kind: str) -> None:
     idle.publish()
