@@ -17,7 +17,8 @@ from tests.pilots.bench import PATIENCE, VERDICTS, Bench, judged
 from specwatch.pilots import pilot, runtime
 from specwatch.pilots.chaos import scheduled
 from specwatch.pilots.errors import PilotError
-from specwatch.pilots.kafka import EXPERIMENTS, PILOT, group
+from specwatch.pilots.kafka import PILOT, group
+from specwatch.pilots.kafka.plan import EXPERIMENTS
 from specwatch.pilots.plan import MODES, Mode, Plan, Settings
 from specwatch.pilots.runtime import ServerError, kafka
 
