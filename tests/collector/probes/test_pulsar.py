@@ -313,6 +313,15 @@ def test_what_a_message_is_known_by(bench: Bench, told: Any, key: Any, found: st
     assert events[4]["inferred"] == "the body returned"
 
 
+def test_a_worker_is_closed_with_its_last_consumer(bench: Bench, told: Any) -> None:
+    client = bench.client("A")
+    first, _ = (client.subscribe(bench.topic, "s", consumer_type=pulsar.ConsumerType.Shared) for _ in range(2))
+    first.close()
+    assert words(told()) == []
+    client.close()
+    assert words(told()) == ["Close A"]
+
+
 def test_a_listener_and_a_batch_receive(bench: Bench, told: Any) -> None:
     heard: list[str] = []
 
@@ -368,5 +377,5 @@ def test_the_client_for_asyncio(bench: Bench, told: Any, tmp_path: Path) -> None
     asyncio.run(play())
     events = told()
     life = ["Pickup A 0", "Nack A 0", "Pickup A 1", "Start A 1", "Execute A 1", "Done A 1", "Ack A 1"]
-    assert words(events) == ["Publish", *life, "Close A", "Close A"]
+    assert words(events) == ["Publish", *life, "Close A"]
     assert verdict(tmp_path, events) == "conforms"

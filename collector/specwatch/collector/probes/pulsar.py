@@ -72,7 +72,8 @@ class _Probe:
         self.key = key
         self.infers = infers
         self.published = Publications()
-        self.consumes = False
+        self.open: list[Received] = []
+        """What its consumers that are not closed hold."""
 
     # Consumers
 
@@ -89,11 +90,12 @@ class _Probe:
                 heard(consumer, message)
 
             given.arguments["message_listener"] = listener
-        self.consumes = True
-        return _then(
-            lambda: subscribe(*given.args, **given.kwargs),
-            lambda consumer: _Consumer(self, received).instrument(consumer),
-        )
+
+        def made(consumer: Any) -> None:
+            _Consumer(self, received).instrument(consumer)
+            self.open.append(received)
+
+        return _then(lambda: subscribe(*given.args, **given.kwargs), made)
 
     def received(self, message: Any, received: Received) -> None:
         delivery = _Delivery(message, self)
@@ -104,12 +106,16 @@ class _Probe:
         delivery.tell("Pickup", params={"b": delivery.place[2] >= 0})
 
     def closing(self, close: Callable[..., Any]) -> Any:
-        """Its consumers are closed: what they had is given to others."""
+        """Its consumers are closed with the client."""
         at = moment()
-        return _then(close, lambda _: self.closed(at)) if self.consumes else close()
+        return _then(close, lambda _: self.closed(at, *self.open))
 
-    def closed(self, at: Moment) -> None:
-        emit("Close", params={"w": self.worker}, at=at)
+    def closed(self, at: Moment, *these: Received) -> None:
+        """Consumers are closed, and what they had is given to others. Told with the last: it is of all of a worker's."""
+        before = len(self.open)
+        self.open = [one for one in self.open if all(one is not other for other in these)]
+        if before and not self.open:
+            emit("Close", params={"w": self.worker}, at=at)
 
     # Producers
 
@@ -224,12 +230,12 @@ class _Consumer:
 
     def acknowledge_cumulative(self, acknowledge: Callable[..., Any], message: Any) -> Any:
         """All up to the message is acked, and of what this consumer has received each is told of."""
-        last = place(message)
-        words = [self._word(one) for found, one in self.unacked.items() if found <= last]
+        at = moment()
 
         def tell(_: Any) -> None:
-            for say in words:
-                say("Ack", cumulative=_text(last))
+            last = place(message)
+            for one in [one for found, one in self.unacked.items() if found <= last]:
+                self._say(one, "Ack", at, cumulative=_text(last))
 
         return _then(lambda: acknowledge(message), tell)
 
@@ -238,25 +244,29 @@ class _Consumer:
         return _then(lambda: negative(message), lambda _: say("Nack"))
 
     def _word(self, message: Any) -> Callable[..., None]:
-        """How to tell, when it is said, what is about to be said of a message, a delivery, or what an id stands for."""
+        """How to tell, when it is said, what is about to be said of a message or of what an id stands for."""
         at = moment()
-        delivery: _Delivery | None = message if isinstance(message, _Delivery) else getattr(message, "specwatch", None)
-        if delivery is None:
-            delivery = self.unacked.get(place(message))
 
         def say(action: str, **extra: Any) -> None:
-            if delivery is None or delivery.said:  # Said once more it changes nothing.
-                return
-            delivery.said = True
-            if self.unacked.get(delivery.place) is delivery:
-                del self.unacked[delivery.place]
-            delivery.tell(action, at=at, **extra)
+            delivery: _Delivery | None = getattr(message, "specwatch", None)
+            if delivery is None:
+                delivery = self.unacked.get(place(message))
+            if delivery is not None:
+                self._say(delivery, action, at, **extra)
 
         return say
 
+    def _say(self, delivery: _Delivery, action: str, at: Moment, **extra: Any) -> None:
+        if delivery.said:  # Said once more it changes nothing.
+            return
+        delivery.said = True
+        if self.unacked.get(delivery.place) is delivery:
+            del self.unacked[delivery.place]
+        delivery.tell(action, at=at, **extra)
+
     def close(self, close: Callable[..., Any]) -> Any:
         at = moment()
-        return _then(close, lambda _: self.probe.closed(at))
+        return _then(close, lambda _: self.probe.closed(at, self.unacked))
 
 
 def place(message: Any) -> Place:
