@@ -111,7 +111,7 @@ class _Probe:
         return _then(close, lambda _: self.closed(at, *self.open))
 
     def closed(self, at: Moment, *these: Received) -> None:
-        """Consumers are closed, and what they had is given to others. Told with the last: it is of all of a worker's."""
+        """Consumers are closed, and what they had is given to others. Told with the last, since it is of all."""
         before = len(self.open)
         self.open = [one for one in self.open if all(one is not other for other in these)]
         if before and not self.open:
