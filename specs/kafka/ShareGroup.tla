@@ -166,6 +166,14 @@ Release(t) ==
     /\ messages' = [messages EXCEPT ![t] = Become(@, x, Free(x))]
     /\ UNCHANGED <<published, copies, received, database, closed>>
 
+(* The broker begins anew, or another one takes the partition over: what it *)
+(* had not written, that a record is acquired, and since when, is forgotten. *)
+Forget(t) ==
+  \E x \in messages[t] : \E n \in 0 .. x.n :
+    /\ x.state \in {"available", "acquired"}
+    /\ messages' = [messages EXCEPT ![t] = Become(@, x, [x EXCEPT !.n = n, !.state = "available", !.owner = {}])]
+    /\ UNCHANGED <<published, copies, received, database, closed>>
+
 ---------------------------------------------------------------- \* a body
 
 Start(t, w, a) ==
@@ -295,6 +303,7 @@ Next ==
   \/ \E t \in Tasks : \E w \in Holding(t), a \in Held(t) : Ack(t, w, a)
   \/ \E t \in Tasks : LockTimeout(t)
   \/ \E t \in Tasks : Release(t)
+  \/ \E t \in Tasks : Forget(t)
   \/ \E t \in Tasks : \E w \in Holding(t), a \in Held(t) : AckFail(t, w, a)
   \/ \E t \in Tasks : \E w \in Holding(t), a \in Held(t) : Nack(t, w, a)
   \/ \E t \in Tasks : \E w \in Holding(t), a \in Held(t) : Reject(t, w, a)
@@ -318,7 +327,7 @@ TypeOK ==
          /\ x.p \in Partitions /\ x.o \in Nat /\ x.n \in Nat
          /\ x.state \in States
          /\ x.owner \subseteq Holders
-         /\ \A a \in x.unseen : a < x.n
+         /\ x.unseen \subseteq Nat
     /\ \A c \in copies[t] :
          /\ c.k < received[t] /\ c.w \in Holders /\ c.a \in Nat
          /\ [p |-> c.p, o |-> c.o] \in Places(t)
@@ -348,7 +357,7 @@ ParkedWasExecuted ==
 (* received last, and still works on, that it is done.                      *)
 AckIsTheOwners ==
   \A t \in Tasks : \A c \in copies[t] : \A x \in messages[t] :
-    At(x, c.p, c.o) /\ x.state = "acked" /\ c.a + 1 = x.n /\ c.phase \in Unfinished => c.said
+    At(x, c.p, c.o) /\ x.state = "acked" /\ x.owner = {c.w} /\ c.a + 1 = x.n /\ c.phase \in Unfinished => c.said
 
 (* An invariant of ends: judged on complete runs alone. *)
 NothingLost ==
@@ -376,6 +385,9 @@ OneEach == \A t \in Tasks : \A c, d \in copies[t] : c.w = d.w /\ ~c.said /\ ~d.s
 NoBodyCutOff ==
   \A t \in Tasks : \A c \in copies[t] :
     c.phase \in {"begun", "passed"} => \E d \in copies'[t] : d.k = c.k
+
+(* An ACTION_CONSTRAINT: the broker forgets nothing.                        *)
+Remembers == \A t \in Tasks : \A x \in messages[t] : \E y \in messages'[t] : At(y, x.p, x.o) /\ y.n >= x.n
 
 (* Nothing is ever delivered again. *)
 NoRedelivery ==

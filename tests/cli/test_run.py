@@ -140,6 +140,14 @@ def test_of_faults_each_task_must_violate_exactly_where_it_has_a_second_row() ->
     assert made.differences == ["the database holds 2 rows for other, and its verdict is conforms"]
 
 
+@pytest.mark.parametrize(("rows", "agrees"), [(1, True), (2, True), (3, False)])
+def test_what_was_sent_again_may_be_there_as_often(rows: int, agrees: bool) -> None:
+    """The broker was away, and gave no answer: it has one message of it or two, and each has an effect."""
+    made = injected(word="conforms", executions=rows, rows=rows, restarted=0)
+    sent = [msgspec.structs.replace(made.events[0], action=action, key=KEY) for action in ("Publish", "Republish")]
+    assert (dataclasses.replace(made, events=sent).differences == []) is agrees
+
+
 @pytest.mark.parametrize(
     ("rows", "mode", "expect", "code"),
     [

@@ -63,6 +63,10 @@ def binding(tmp_path: Path) -> Path:
         (("Publish t=T", "Pickup t=T w=B p=x/0 o=5 a=1", "Pickup t=T w=A p=x/0 o=5 a=0"), "conforms"),
         ((*BEGUN, "LockTimeout t=T", "Acquire t=T", "Release t=T", "Pickup t=T w=B p=x/0 o=5 a=2"), "conforms"),
         ((*BEGUN, "Acquire t=T"), "diverges 4"),
+        # a broker that begins anew has forgotten who has it, and what it had not written of its counts
+        ((*BEGUN, "Forget t=T", "Pickup t=T w=B p=x/0 o=5 a=0", "AckFail t=T w=A", "Ack t=T w=B"), "conforms"),
+        ((*TAKEN_TWICE, "Forget t=T", "Pickup t=T w=C p=x/0 o=5 a=1"), "conforms"),
+        ((*ACKED, "Forget t=T"), "diverges 7"),
         # the copy goes on; a late word is refused where another has the record
         ((*TAKEN_TWICE, "Execute t=T w=A", "Execute t=T w=B"), "violates 8 NoDoubleExecution"),
         ((*TAKEN_TWICE, "Execute t=T w=A", "Done t=T w=A", "AckFail t=T w=A"), "conforms"),

@@ -23,9 +23,9 @@ BREAKS = {
     "unfenced": ("AckIsTheOwners", "Publish Pickup LockTimeout Pickup Ack"),
 }
 HOLDS = {
-    "no-redelivery": (249, 30, 7),
-    "idempotent": (7_603, 658, 15),
-    "idempotent-crash": (8_197, 716, 15),
+    "no-redelivery": (285, 30, 7),
+    "idempotent": (9_190, 658, 15),
+    "idempotent-crash": (9_945, 716, 15),
 }
 
 

@@ -122,6 +122,19 @@ def test_a_url_that_is_none_says_how_one_looks(url: str | None, says: str, monke
     assert says in str(caught.value)
 
 
+def test_a_connection_that_is_reset_in_the_moment_after_it_was_made_is_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What pika raises then is an error of no class of its own."""
+
+    def connection(_: object) -> None:
+        raise ValueError("Expected connected socket, but getpeername() failed")
+
+    monkeypatch.setattr("pika.BlockingConnection", connection)
+    with pytest.raises(ServerError, match=r"no answer from .*ValueError: Expected connected socket"):
+        rabbitmq.connect("amqp://127.0.0.1:1")
+
+
 def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         port = listener.getsockname()[1]

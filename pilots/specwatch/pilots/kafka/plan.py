@@ -35,6 +35,10 @@ def binding(plan: Plan) -> str:
     places = 'Partitions = { values = "p" }\nOffsets = { values = "o" }\n'
     if plan.experiment != "share-group":
         return bindings.binding(plan, hidden=bindings.CHECK, terminal=("Done", "Fail"), constants=places)
+    restarts = "restart" in plan.faults or "random" in plan.faults
+    forgets = (
+        "# A broker that is started again has forgotten who had a record.\n[hidden.Forget]\n\n" if restarts else ""
+    )
     return bindings.binding(
         plan,
         skew='skew = "250ms"   # from a delivery by the broker to its receipt, and back\n',
@@ -46,7 +50,7 @@ def binding(plan: Plan) -> str:
 # The broker gives up a member that is gone, and tells no one.
 [hidden.Release]
 
-# Nor this. Its lock is as long as the group says.
+{forgets}# A lock is over, and it tells no one. It is as long as the group says.
 {bindings.timer(plan, "LockTimeout", after="Delivery", length="lock")}""",
         never_lost=("Close",),
         terminal=("Done", "Fail", "Ack", "AckFail", "Reject"),

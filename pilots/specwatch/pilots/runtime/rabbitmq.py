@@ -131,7 +131,8 @@ def connect(url: str, *, wait: float = ANSWER_WAIT, **parameters: Any) -> Any:
         setattr(options, name, value)
     try:
         return pika.BlockingConnection(options)
-    except (pika.exceptions.AMQPError, OSError) as error:
+    except (pika.exceptions.AMQPError, OSError, ValueError) as error:
+        # The last is what pika makes of a connection that is reset in the moment after it was made.
         raise ServerError(f"no answer from {address(url)}: {reason(error)}") from None
 
 
